@@ -73,7 +73,7 @@ Result<WantedCounters> wanted_counters(const metric::Catalog& catalog, std::span
   WantedCounters wanted;
   std::set<std::string> levels;
   std::set<const metric::Metric*> seen;
-  const auto add = [&](const metric::Table& table, const metric::Metric& metric) -> Status {
+  const auto add = [&](const metric::MetricTable& table, const metric::Metric& metric) -> Status {
     if (!seen.insert(&metric).second) return {};
     ++wanted.metrics;
     for (size_t c = 0; c < metric.cells.size() && c < table.columns.size(); ++c)
@@ -93,7 +93,7 @@ Result<WantedCounters> wanted_counters(const metric::Catalog& catalog, std::span
     break;
   }
   for (const metric::Block& block : catalog.blocks)
-    for (const metric::Table& table : block.tables)
+    for (const metric::MetricTable& table : block.tables)
       for (const metric::Metric& metric : table.metrics) {
         bool chosen = selections.empty() && !only_when_asked_for(metric);
         for (const metric::Selection& selection : selections)

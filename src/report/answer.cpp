@@ -44,8 +44,8 @@ Cell readable_cell(const Cell& cell, const Answer::Column& column) {
   return cell;
 }
 
-Column readable_column(const Answer::Column& from) {
-  Column column{from.title};
+PrintedColumn readable_column(const Answer::Column& from) {
+  PrintedColumn column{from.title};
   const bool text = from.unit == Unit::kText, any = from.unit == Unit::kAny;
   column.align = any ? Align::kAutomatic : text ? Align::kLeft : Align::kRight;
   column.decimals = from.decimals >= 0 || any ? from.decimals : from.unit == Unit::kPercent ? 1 : 2;
@@ -63,8 +63,8 @@ std::string_view to_string(Unit unit) {
   return kWords[static_cast<size_t>(unit)];
 }
 
-Table exact_table(Answer answer) {
-  Table table{std::move(answer.id), std::move(answer.title), {}, {}};
+PrintedTable exact_table(Answer answer) {
+  PrintedTable table{std::move(answer.id), std::move(answer.title), {}, {}};
   const std::vector<size_t> columns = columns_of(answer, &Answer::Column::name);
   for (const size_t c : columns) table.columns.push_back({std::move(answer.columns[c].name)});
   if (columns.size() < answer.columns.size())
@@ -77,8 +77,8 @@ Table exact_table(Answer answer) {
   return table;
 }
 
-Table readable_table(const Answer& answer) {
-  Table table;
+PrintedTable readable_table(const Answer& answer) {
+  PrintedTable table;
   const std::vector<size_t> shown = answer.shown.empty() ? columns_of(answer, &Answer::Column::title) : answer.shown;
   for (const size_t c : shown) table.columns.push_back(readable_column(answer.columns[c]));
   for (const auto& row : answer.rows) {
@@ -122,7 +122,7 @@ bool RowPrinter::flush(bool last) {
   if (options_.face == AnswerFormat::kText) {
     add_text(std::move(page), last);
   } else {
-    const Table table = exact_table(std::move(page));
+    const PrintedTable table = exact_table(std::move(page));
     if (options_.face == AnswerFormat::kCsv) {
       out_ += to_csv(table, first_);
     } else {

@@ -32,7 +32,7 @@ struct Answer {
     std::string name = {};   ///< for programs: "total_ns"; empty = for people alone
     std::string title = {};  ///< for people: "Time"; empty = for programs alone
     Unit unit = Unit::kText;
-    int leave_out = 0;       ///< as Column::leave_out of report/table.h
+    int leave_out = 0;       ///< as PrintedColumn::leave_out of report/table.h
     int decimals = -1;       ///< of numbers for people; -1: the unit's
     bool dash_zero = false;  ///< people get a dash for 0: the thing did not happen
     bool whole = false;      ///< text that is never cut
@@ -52,9 +52,9 @@ struct Answer {
 };
 
 /// Exact values under names for programs. Uses `rows` only, not `next`.
-Table exact_table(Answer answer);
+PrintedTable exact_table(Answer answer);
 /// Durations and sizes in readable units, under titles for people. Uses `rows` only, not `next`.
-Table readable_table(const Answer& answer);
+PrintedTable readable_table(const Answer& answer);
 
 /// Says what a narrow screen hides: "Min, Max left out: widen the terminal, or use --output-format csv"; empty
 /// where nothing is lost. `titles`: as TextStyle::left_out gets them; `option`: gives every column, may be empty.

@@ -28,7 +28,7 @@ void Sections::line(std::string_view text) {
 }
 
 size_t Sections::table(const Answer& answer, size_t most) {
-  Table table = readable_table(answer);
+  PrintedTable table = readable_table(answer);
   const size_t rows = table.rows.size();
   if (most != 0 && rows > most) table.rows.resize(most);
   std::vector<std::string> left_out;

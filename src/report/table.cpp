@@ -14,7 +14,7 @@ namespace {
 
 enum class Numbers : uint8_t { kFull, kScaled };
 
-std::string cell_text(const Cell& cell, const Column& column, const TextStyle& style, Numbers numbers) {
+std::string cell_text(const Cell& cell, const PrintedColumn& column, const TextStyle& style, Numbers numbers) {
   const int decimals = column.decimals >= 0 ? column.decimals : style.decimals;
   if (const auto* text = std::get_if<std::string>(&cell)) return clean(*text);
   if (const auto* whole = std::get_if<int64_t>(&cell)) return fmt::format("{}", *whole);
@@ -26,7 +26,7 @@ std::string cell_text(const Cell& cell, const Column& column, const TextStyle& s
   return style.missing;
 }
 
-bool is_right(const Table& table, size_t column) {
+bool is_right(const PrintedTable& table, size_t column) {
   const Align align = table.columns[column].align;
   if (align != Align::kAutomatic) return align == Align::kRight;
   bool numbers = false;
@@ -42,7 +42,7 @@ bool is_right(const Table& table, size_t column) {
 }
 
 // Numbers are never cut: what is left of one would read as another.
-bool may_shrink(const Table& table, size_t column) {
+bool may_shrink(const PrintedTable& table, size_t column) {
   if (!table.columns[column].shrink) return false;
   return std::none_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
     return column < row.size() &&
@@ -85,8 +85,8 @@ Lines broken(std::string_view text, size_t width, size_t max_lines) {
 }
 
 // Cells of shrinking columns as they fit.
-void cut_cells(const Table& table, std::vector<std::vector<std::string>>& cells, const std::vector<size_t>& widths,
-               const std::vector<bool>& shrinks, const std::vector<bool>& shown) {
+void cut_cells(const PrintedTable& table, std::vector<std::vector<std::string>>& cells,
+               const std::vector<size_t>& widths, const std::vector<bool>& shrinks, const std::vector<bool>& shown) {
   for (size_t c = 0; c < widths.size(); ++c) {
     if (!shown[c] || !shrinks[c]) continue;
     const auto too_wide = [&](const auto& row) { return display_width(row[c]) > widths[c]; };
@@ -103,7 +103,7 @@ void cut_cells(const Table& table, std::vector<std::vector<std::string>>& cells,
   }
 }
 
-std::string plain(const Table& table, const TextStyle& style, const std::vector<std::vector<std::string>>& cells,
+std::string plain(const PrintedTable& table, const TextStyle& style, const std::vector<std::vector<std::string>>& cells,
                   const std::vector<bool>& right, const std::vector<size_t>& widths, const std::vector<bool>& shown) {
   std::string out;
   const std::string indent(style.indent, ' ');
@@ -135,7 +135,7 @@ std::string plain(const Table& table, const TextStyle& style, const std::vector<
 constexpr size_t kLeast = 10;  // columns of a shrinking column that still say something
 
 // Leaves columns out until the shrinking ones can be read; `total` is the width of the whole table.
-void leave_columns_out(const Table& table, const TextStyle& style, const std::vector<size_t>& widths,
+void leave_columns_out(const PrintedTable& table, const TextStyle& style, const std::vector<size_t>& widths,
                        const std::vector<bool>& shrinks, size_t& total, std::vector<bool>& shown) {
   const auto shrinking = std::count(shrinks.begin(), shrinks.end(), true);
   const size_t readable = shrinking > 1 ? 22 : 34;
@@ -143,7 +143,7 @@ void leave_columns_out(const Table& table, const TextStyle& style, const std::ve
     size_t needed = total, next = table.columns.size();
     for (size_t c = 0; c < table.columns.size(); ++c) {
       if (!shown[c]) continue;
-      const Column& column = table.columns[c];
+      const PrintedColumn& column = table.columns[c];
       if (shrinks[c]) needed -= widths[c] - std::min(widths[c], readable);
       if (column.leave_out > 0 && (next == table.columns.size() || column.leave_out > table.columns[next].leave_out))
         next = c;
@@ -170,7 +170,7 @@ void leave_columns_out(const Table& table, const TextStyle& style, const std::ve
   }
 }
 
-std::string boxed(const Table& table, const TextStyle& style, const std::vector<std::vector<std::string>>& cells,
+std::string boxed(const PrintedTable& table, const TextStyle& style, const std::vector<std::vector<std::string>>& cells,
                   const std::vector<bool>& right, const std::vector<size_t>& widths) {
   std::string out;
   const std::string indent(style.indent, ' ');
@@ -196,7 +196,7 @@ std::string boxed(const Table& table, const TextStyle& style, const std::vector<
     }
   };
   const auto lines_of = [&](size_t c, const std::string& text) {
-    const Column& column = table.columns[c];
+    const PrintedColumn& column = table.columns[c];
     return column.wrap > 0 ? broken(text, column.wrap, column.max_lines) : Lines{text};
   };
   rule("╒", "═", "╤", "╕");
@@ -226,7 +226,7 @@ Lines word_lines(const std::string& text, size_t width) {
   return lines;
 }
 
-std::string grid(const Table& table, const TextStyle& style, const std::vector<std::vector<std::string>>& cells,
+std::string grid(const PrintedTable& table, const TextStyle& style, const std::vector<std::vector<std::string>>& cells,
                  std::vector<size_t> widths) {
   size_t total = 1;
   for (const size_t width : widths) total += width + 3;
@@ -267,7 +267,7 @@ Cell number_cell(double value) {
   return std::isnan(value) ? Cell{} : Cell{value};
 }
 
-std::string to_text(const Table& table, const TextStyle& style) {
+std::string to_text(const PrintedTable& table, const TextStyle& style) {
   const size_t columns = table.columns.size();
   if (columns == 0) return {};
   std::vector<bool> right(columns);
@@ -279,7 +279,7 @@ std::string to_text(const Table& table, const TextStyle& style) {
   const auto measure = [&](Numbers numbers) {
     cells.assign(table.rows.size(), std::vector<std::string>(columns));
     for (size_t c = 0; c < columns; ++c) {
-      const Column& column = table.columns[c];
+      const PrintedColumn& column = table.columns[c];
       // The header of a box grid has two columns of air, as tabulate gives it; its tables look alike that way.
       widths[c] = display_width(column.title) + (style.border == Border::kBox ? 2 : 0);
       for (size_t r = 0; r < table.rows.size(); ++r) {
@@ -333,7 +333,7 @@ std::string to_text(const Table& table, const TextStyle& style) {
   return plain(table, style, cells, right, widths, shown);
 }
 
-std::string to_csv(const Table& table, bool header) {
+std::string to_csv(const PrintedTable& table, bool header) {
   std::string out;
   for (size_t c = 0; header && c < table.columns.size(); ++c)
     out += (c > 0 ? "," : "") + csv_field(table.columns[c].title);
@@ -365,23 +365,23 @@ void put_cell(JsonWriter& json, const Cell& cell) {
 
 namespace {
 
-void put_columns(const Table& table, JsonWriter& writer) {
+void put_columns(const PrintedTable& table, JsonWriter& writer) {
   writer.key("columns").begin_array();
-  for (const Column& column : table.columns) writer.value(column.title);
+  for (const PrintedColumn& column : table.columns) writer.value(column.title);
   writer.end_array().key("rows").begin_array();
 }
 
 }  // namespace
 
-void begin_json(const Table& table, JsonWriter& writer) {
+void begin_json(const PrintedTable& table, JsonWriter& writer) {
   put_columns(table, writer.begin_object().key("id").value(table.id).key("title").value(table.title));
 }
 
-void begin_bare_json(const Table& table, JsonWriter& writer) {
+void begin_bare_json(const PrintedTable& table, JsonWriter& writer) {
   put_columns(table, writer.begin_object());
 }
 
-void rows_json(const Table& part, JsonWriter& writer) {
+void rows_json(const PrintedTable& part, JsonWriter& writer) {
   for (const auto& row : part.rows) {
     writer.newline().begin_array();
     for (size_t c = 0; c < part.columns.size(); ++c) put_cell(writer, c < row.size() ? row[c] : Cell{});
@@ -393,7 +393,7 @@ void end_json(JsonWriter& writer) {
   writer.end_array().end_object();
 }
 
-void to_json(const Table& table, JsonWriter& writer) {
+void to_json(const PrintedTable& table, JsonWriter& writer) {
   begin_json(table, writer);
   rows_json(table, writer);
   end_json(writer);

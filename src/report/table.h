@@ -28,7 +28,7 @@ enum class Cut : uint8_t {
   kWrap,   ///< sentences: broken into lines; for a table's last column
 };
 
-struct Column {
+struct PrintedColumn {
   std::string title;
   Align align = Align::kAutomatic;
   int decimals = -1;     ///< of doubles; -1: the style's
@@ -42,10 +42,10 @@ struct Column {
   int leave_out = 0;
 };
 
-struct Table {
+struct PrintedTable {
   std::string id;     ///< "2.1"; may be empty
   std::string title;  ///< may be empty
-  std::vector<Column> columns;
+  std::vector<PrintedColumn> columns;
   std::vector<std::vector<Cell>> rows;  ///< shorter rows are filled with empty cells
 };
 
@@ -69,20 +69,20 @@ struct TextStyle {
 };
 
 /// The table's lines, each ended by a newline. It prints no title: headings belong to the report.
-std::string to_text(const Table& table, const TextStyle& style);
+std::string to_text(const PrintedTable& table, const TextStyle& style);
 
 /// A header line (unless it is a later part of a table) and the rows; numbers in full precision, no value = empty.
-std::string to_csv(const Table& table, bool header = true);
+std::string to_csv(const PrintedTable& table, bool header = true);
 
 /// A cell as a JSON value; no value is null.
 void put_cell(JsonWriter& json, const Cell& cell);
 /// {"id", "title", "columns": [...], "rows": [[...], ...]}
-void to_json(const Table& table, JsonWriter& writer);
+void to_json(const PrintedTable& table, JsonWriter& writer);
 /// The same in three steps, for tables that come in parts: what stands before the rows, the rows of a part, the end.
-void begin_json(const Table& table, JsonWriter& writer);
+void begin_json(const PrintedTable& table, JsonWriter& writer);
 /// The same without id and title: {"columns": [...], "rows": [
-void begin_bare_json(const Table& table, JsonWriter& writer);
-void rows_json(const Table& part, JsonWriter& writer);
+void begin_bare_json(const PrintedTable& table, JsonWriter& writer);
+void rows_json(const PrintedTable& part, JsonWriter& writer);
 void end_json(JsonWriter& writer);
 
 }  // namespace tacho::report

@@ -14,9 +14,9 @@ JsonValue JsonValue::table(Answer answer) {
   return table(exact_table(std::move(answer)));
 }
 
-JsonValue JsonValue::table(const Table& exact) {
+JsonValue JsonValue::table(const PrintedTable& exact) {
   JsonValue columns = list(), rows = lines();
-  for (const Column& column : exact.columns) columns.add(column.title);
+  for (const PrintedColumn& column : exact.columns) columns.add(column.title);
   for (const auto& row : exact.rows) {
     JsonValue cells = list();
     for (size_t c = 0; c < exact.columns.size(); ++c) cells.add(c < row.size() ? of(row[c]) : JsonValue());

@@ -34,7 +34,7 @@ class JsonValue {
   JsonValue(const char* text) : value_(std::string(text)) {}
   /// A table: {"id", "title", "columns": [...], "rows": [[...], ...]}, a row on each line.
   static JsonValue table(Answer answer);
-  static JsonValue table(const Table& exact);
+  static JsonValue table(const PrintedTable& exact);
   static JsonValue of(const Cell& cell);
   static JsonValue object(std::initializer_list<Member> members);
   static JsonValue list(std::initializer_list<JsonValue> elements = {});

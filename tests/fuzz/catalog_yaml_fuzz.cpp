@@ -14,7 +14,7 @@ namespace {
 /// A parsed catalog must be usable: every name resolves, every formula prints.
 void use(const Catalog& catalog) {
   for (const Block& block : catalog.blocks)
-    for (const Table& table : block.tables)
+    for (const MetricTable& table : block.tables)
       for (const Metric& metric : table.metrics) {
         if (metric.cells.size() != table.columns.size()) std::abort();
         if (!metric.compat_cells.empty() && metric.compat_cells.size() != metric.cells.size()) std::abort();

@@ -41,8 +41,8 @@ TEST(Text, WidthCleaningAndCutting) {
   EXPECT_EQ(wrapped("one two three", 7, 2), "one two\n  three");
 }
 
-Table sample() {
-  Table table;
+PrintedTable sample() {
+  PrintedTable table;
   table.columns = {{"Metric_ID"}, {"Metric"}, {"Avg"}, {"Unit"}, {"Peak"}, {"Pct of Peak"}};
   table.rows = {
       {std::string("2.1.2"), std::string("MFMA FLOPs (BF16)"), 0.0, std::string("Gflop"), 1961164.80, 0.0},
@@ -69,7 +69,7 @@ TEST(Table, PlainAlignsAndFits) {
   const std::string full = to_text(sample(), style);
   EXPECT_NE(full.find("  1961164.80 "), std::string::npos) << full;
   style.width = 64;
-  Table table = sample();
+  PrintedTable table = sample();
   table.columns[1].shrink = true;
   const std::string fitted = to_text(table, style);
   EXPECT_NE(fitted.find("1.96M"), std::string::npos) << fitted;
@@ -81,9 +81,9 @@ TEST(Table, PlainAlignsAndFits) {
 }
 
 TEST(Table, IntegersKeepTheirDigitsAtAnyWidth) {
-  Table table;
+  PrintedTable table;
   table.columns = {{"id"}, {"bytes"}, {"time"}, {"name"}};
-  for (Column& column : table.columns) column.shrink = true;
+  for (PrintedColumn& column : table.columns) column.shrink = true;
   table.rows = {{int64_t{1'234'567}, int64_t{-157'178'000}, 2'500'000.0, std::string(40, 'k')}};
   TextStyle style;
   style.width = 40;
@@ -94,7 +94,7 @@ TEST(Table, IntegersKeepTheirDigitsAtAnyWidth) {
 }
 
 TEST(Table, MissingValuesAndLongNames) {
-  Table table;
+  PrintedTable table;
   table.columns = {{"name"}, {"value"}};
   table.columns[0].wrap = 10;
   table.columns[0].max_lines = 2;

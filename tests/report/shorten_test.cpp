@@ -90,8 +90,8 @@ TEST(Shorten, Middle) {
   EXPECT_EQ(shortened_middle("abc", 7), "abc");
 }
 
-Table many_columns() {
-  Table table;
+PrintedTable many_columns() {
+  PrintedTable table;
   table.columns = {{"Time", Align::kRight},
                    {"Mean", Align::kRight},
                    {"Min", Align::kRight},
@@ -128,7 +128,7 @@ TEST(Shorten, TablesLeaveColumnsOutBeforeNamesGetUnreadable) {
 }
 
 TEST(Shorten, SentencesWrapUnderTheirColumn) {
-  Table table;
+  PrintedTable table;
   table.columns = {{"Source"}, {"What it means", Align::kLeft, -1, true}};
   table.columns[1].cut = Cut::kWrap;
   table.rows = {{std::string("opencl"), std::string("no libOpenCL.so.1: install an ICD loader")}};

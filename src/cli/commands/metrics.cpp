@@ -22,9 +22,9 @@ using metric::Block;
 using metric::Catalog;
 using metric::ColumnRole;
 using metric::Metric;
+using metric::MetricTable;
 using metric::Reduction;
 using metric::Selection;
-using metric::Table;
 using report::JsonValue;
 using report::Paint;
 
@@ -57,7 +57,7 @@ struct Inputs {
   std::set<std::string, std::less<>> values;
 };
 
-Inputs inputs_of(const Table& table, const Metric& metric) {
+Inputs inputs_of(const MetricTable& table, const Metric& metric) {
   Inputs out;
   for (size_t i = 0; i < metric.cells.size(); ++i) {
     if (table.columns[i].role != ColumnRole::kValue) continue;
@@ -86,7 +86,7 @@ struct Explained {
 };
 
 /// A metric's formulas, one line per column; the statistics of one value share a line.
-std::string formulas(const Table& table, const std::vector<metric::Cell>& cells) {
+std::string formulas(const MetricTable& table, const std::vector<metric::Cell>& cells) {
   std::string out;
   std::string statistics;
   const metric::Cell* shared = nullptr;
@@ -130,7 +130,7 @@ class Printer {
            report::wrapped(text, width_ - kLabel, kLabel) + "\n";
   }
 
-  void list(const Catalog& catalog, const Block& block, const Table* only, bool explain) {
+  void list(const Catalog& catalog, const Block& block, const MetricTable* only, bool explain) {
     heading(fmt::format("{}. {}", block.number, block.title));
     if (explain && only == nullptr) {
       paragraph(block.description, 2);
@@ -138,7 +138,7 @@ class Printer {
       for (const std::string_view alias : block.aliases) aliases += fmt::format(", {}", alias);
       labelled("names", aliases);
     }
-    for (const Table& table : block.tables) {
+    for (const MetricTable& table : block.tables) {
       if (only != nullptr && &table != only) continue;
       out += fmt::format("\n  {}\n", report::painted(fmt::format("{}.{} {}", block.number, table.number, table.title),
                                                      Paint::kBold, colour_));
@@ -166,7 +166,7 @@ class Printer {
   void explain(const Explained& what, const metric::RuleBook& rules) {
     const Metric& metric = *what.metrics.back();
     const Catalog& catalog = *what.catalogs.back();
-    const Table& table = catalog.table_of(metric);
+    const MetricTable& table = catalog.table_of(metric);
     const Block& block = *catalog.block(metric.id.block);
     heading(fmt::format("{}  ({})", metric.name, metric.slug));
     paragraph(metric.description, 2);
@@ -283,7 +283,7 @@ class Printer {
 };
 
 JsonValue value_of(const Catalog& catalog, const Metric& metric) {
-  const Table& table = catalog.table_of(metric);
+  const MetricTable& table = catalog.table_of(metric);
   JsonValue columns = JsonValue::object({});
   for (size_t i = 0; i < metric.cells.size(); ++i)
     if (table.columns[i].role == ColumnRole::kValue || table.columns[i].role == ColumnRole::kText)
@@ -302,12 +302,12 @@ JsonValue value_of(const Catalog& catalog, const Metric& metric) {
 
 Result<std::string> as_json(const Catalog& catalog, const Request& request) {
   JsonValue metrics = JsonValue::lines();
-  const auto add_table = [&](const Table& table) {
+  const auto add_table = [&](const MetricTable& table) {
     for (const Metric& metric : table.metrics) metrics.add(value_of(catalog, metric));
   };
   if (request.names.empty())
     for (const Block& block : catalog.blocks)
-      for (const Table& table : block.tables) add_table(table);
+      for (const MetricTable& table : block.tables) add_table(table);
   for (const std::string& name : request.names) {
     TACHO_ASSIGN(const Selection selection, resolve(catalog, name, request.ids));
     if (selection.metric != nullptr)
@@ -315,7 +315,7 @@ Result<std::string> as_json(const Catalog& catalog, const Request& request) {
     else if (selection.table != nullptr)
       add_table(*selection.table);
     else
-      for (const Table& table : selection.block->tables) add_table(table);
+      for (const MetricTable& table : selection.block->tables) add_table(table);
   }
   return JsonValue::object(
              {{"schema", "tacho-metrics/1"}, {"arch", catalog.architecture}, {"metrics", std::move(metrics)}})

@@ -27,7 +27,7 @@ std::string list_of_metrics(const metric::Catalog& catalog, bool seed) {
   std::string out;
   for (const metric::Block& block : catalog.blocks) {
     out += fmt::format("{} -> {}\n", block.number, block.title);
-    for (const metric::Table& table : block.tables) {
+    for (const metric::MetricTable& table : block.tables) {
       if (table.metrics.empty()) continue;
       out += fmt::format("      {}.{} -> {}\n", block.number, table.number, table.title);
       for (const metric::Metric& metric : table.metrics)

@@ -87,7 +87,7 @@ std::string sysinfo_csv(const counter::Device& device, const std::string& name, 
 }
 
 std::string specs_text(const counter::Device& device) {
-  report::Table table;
+  report::PrintedTable table;
   table.columns = {{"Property"}, {"Value"}};
   for (auto& [key, value] : facts(device))
     if (!value.empty()) table.rows.push_back({key, value});

@@ -70,7 +70,7 @@ class Filter {
 };
 
 // `width`: what the table must fit into; 0 = any.
-std::string box(const report::Table& table, size_t width) {
+std::string box(const report::PrintedTable& table, size_t width) {
   report::TextStyle style;
   style.border = report::Border::kGrid;
   style.width = width;
@@ -207,7 +207,7 @@ class Tables {
 
   const Settings& values() const { return values_; }
 
-  std::vector<report::Table> run() {
+  std::vector<report::PrintedTable> run() {
     if (view_.settings) add_settings();
     if (view_.components) add("components", {{"COMPONENT"}, {"AVAILABLE"}, {"DESCRIPTION"}}, rows_of(kComponents));
     if (view_.counters)
@@ -262,7 +262,7 @@ class Tables {
     });
   }
 
-  void add(report::Table table) {
+  void add(report::PrintedTable table) {
     if (view_.alphabetical)
       std::stable_sort(table.rows.begin(), table.rows.end(), [](const auto& a, const auto& b) {
         return std::get<std::string>(a[0]) < std::get<std::string>(b[0]);
@@ -271,8 +271,8 @@ class Tables {
   }
 
   // A table of texts, of which the filters choose the rows.
-  void add(const char* id, std::vector<report::Column> columns, const Rows& rows) {
-    report::Table table;
+  void add(const char* id, std::vector<report::PrintedColumn> columns, const Rows& rows) {
+    report::PrintedTable table;
     table.id = id;
     table.columns = std::move(columns);
     for (const auto& row : rows) {
@@ -284,7 +284,7 @@ class Tables {
   }
 
   void add_settings() {
-    report::Table table;
+    report::PrintedTable table;
     table.id = "settings";
     table.columns = {{"ENVIRONMENT VARIABLE"}};
     if (!view_.brief) table.columns.push_back({"VALUE"});
@@ -381,7 +381,7 @@ class Tables {
   Settings values_;
   Filter filter_, category_filter_;
   std::vector<std::string> chosen_;  // -c
-  std::vector<report::Table> tables_;
+  std::vector<report::PrintedTable> tables_;
 };
 
 Status write_config(const View& view, const Settings& values) {
@@ -392,9 +392,9 @@ Status write_config(const View& view, const Settings& values) {
   return {};
 }
 
-std::string xml(std::span<const report::Table> tables) {
+std::string xml(std::span<const report::PrintedTable> tables) {
   std::string out = "<?xml version=\"1.0\"?>\n<avail>\n";
-  for (const report::Table& table : tables) {
+  for (const report::PrintedTable& table : tables) {
     out += fmt::format("  <table id=\"{}\">\n", table.id);
     for (const auto& row : table.rows) {
       out += "    <row>";
@@ -409,9 +409,9 @@ std::string xml(std::span<const report::Table> tables) {
   return out + "</avail>\n";
 }
 
-std::string markdown(const report::Table& table) {
+std::string markdown(const report::PrintedTable& table) {
   std::string out;
-  for (const report::Column& column : table.columns) out += "| " + column.title + " ";
+  for (const report::PrintedColumn& column : table.columns) out += "| " + column.title + " ";
   out += "|\n";
   for (size_t i = 0; i < table.columns.size(); ++i) out += "|---";
   out += "|\n";
@@ -422,7 +422,7 @@ std::string markdown(const report::Table& table) {
   return out;
 }
 
-std::string csv(const report::Table& table, const std::string& separator) {
+std::string csv(const report::PrintedTable& table, const std::string& separator) {
   std::string out;
   for (size_t i = 0; i < table.columns.size(); ++i)
     out += (i == 0 ? "" : separator) + csv_field(table.columns[i].title);
@@ -434,16 +434,16 @@ std::string csv(const report::Table& table, const std::string& separator) {
   return out;
 }
 
-std::string text_of(std::vector<report::Table> tables, const View& view) {
+std::string text_of(std::vector<report::PrintedTable> tables, const View& view) {
   std::string out;
   if (view.format == "xml") return xml(tables);
   if (view.format == "json") {
     report::JsonValue all = report::JsonValue::list();
-    for (const report::Table& table : tables) all.add(report::JsonValue::table(table));
+    for (const report::PrintedTable& table : tables) all.add(report::JsonValue::table(table));
     return all.text() + "\n";
   }
   const size_t fit = view.output.empty() ? report::screen_of(STDOUT_FILENO).fit() : 0;
-  for (report::Table& table : tables) {
+  for (report::PrintedTable& table : tables) {
     if (view.width > 3)
       for (auto& row : table.rows)
         for (report::Cell& cell : row)
@@ -472,10 +472,10 @@ int avail(Face face, int argc, char** argv) {
     const Status written = write_config(view, asked->values());
     return written ? kOk : complain(kBadInput, written.error().message);
   }
-  std::vector<report::Table> tables = asked->run();
+  std::vector<report::PrintedTable> tables = asked->run();
   const bool filtered = !view.filters.empty() || !view.category_filters.empty() || !view.category_views.empty();
   if (filtered &&
-      std::all_of(tables.begin(), tables.end(), [](const report::Table& table) { return table.rows.empty(); }))
+      std::all_of(tables.begin(), tables.end(), [](const report::PrintedTable& table) { return table.rows.empty(); }))
     complain(0, "nothing matches these filters");
   const std::string out = text_of(std::move(tables), view);
   if (!view.output.empty()) {

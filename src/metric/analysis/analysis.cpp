@@ -188,7 +188,7 @@ struct Analysis::Impl {
     });
   }
 
-  bool shows_metric(const Table& table, const Metric& metric) const {
+  bool shows_metric(const MetricTable& table, const Metric& metric) const {
     if (selections.empty()) return true;
     return std::any_of(selections.begin(), selections.end(), [&](const Selection& s) {
       if (s.block == nullptr || s.block->number != table.block) return false;
@@ -228,7 +228,7 @@ struct Analysis::Impl {
 
   Status check_formulas(NameCollector& names) {
     for (const Block& block : catalog.blocks)
-      for (const Table& table : block.tables)
+      for (const MetricTable& table : block.tables)
         for (const Metric& metric : table.metrics) {
           if (!shows_table(block.number, table.number) && !needed_by_rules(metric.slug)) continue;
           for (size_t c = 0; c < table.columns.size() && c < cells_of(metric).size(); ++c) {
@@ -432,7 +432,7 @@ struct Analysis::Impl {
   std::vector<Pending> compile_tables(Program& program, Evaluation& result) const {
     std::vector<Pending> pending;
     for (const Block& block : catalog.blocks)
-      for (const Table& table : block.tables) {
+      for (const MetricTable& table : block.tables) {
         if (table.type != TableType::kMetrics || table.metrics.empty() || !shows_table(block.number, table.number))
           continue;
         ResultTable out;
@@ -455,7 +455,7 @@ struct Analysis::Impl {
             std::string_view last_formula;
             Program::Node last_node = 0;
             for (size_t c = 0; c < table.columns.size(); ++c) {
-              const Column& column = table.columns[c];
+              const MetricColumn& column = table.columns[c];
               switch (column.role) {
                 case ColumnRole::kName:
                   if (row.channel >= 0) {
@@ -558,7 +558,7 @@ struct Analysis::Impl {
     const std::vector<Cell>& cells = cells_of(*row.metric);
     entry.on_this_gpu = false;
     for (size_t c = 0; c < cells.size() && c < table.table->columns.size(); ++c) {
-      const Column& column = table.table->columns[c];
+      const MetricColumn& column = table.table->columns[c];
       if (column.role != ColumnRole::kValue || column.key == "peak" || cells[c].formula.empty()) continue;
       entry.on_this_gpu = true;
       const Formula* formula = formulas.find(cells[c].formula);
@@ -853,7 +853,7 @@ const report::Cell* Analysis::cell(std::string_view slug, std::string_view colum
 Result<std::string> Analysis::explain(std::string_view text, size_t width) const {
   TACHO_ASSIGN(const Selection selection, resolve(impl_->catalog, text, impl_->options.ids));
   if (selection.metric == nullptr) return fail("--explain {}: names a block or table; give one metric", text);
-  const Table& table = impl_->catalog.table_of(*selection.metric);
+  const MetricTable& table = impl_->catalog.table_of(*selection.metric);
   return explain_metric(*selection.metric, table, impl_->cells_of(*selection.metric),
                         impl_->printed_id(*selection.metric, -1), impl_->environment(impl_->rows), width);
 }

@@ -56,7 +56,7 @@ struct ResultRow {
 
 struct ResultTable {
   const Block* block = nullptr;
-  const Table* table = nullptr;
+  const MetricTable* table = nullptr;
   std::vector<ResultRow> rows;
 
   std::string id() const;

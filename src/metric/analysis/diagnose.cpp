@@ -22,7 +22,7 @@ using Kind = RuleStep::Kind;
 struct Leaf {
   const RuleStep* step = nullptr;
   const Metric* metric = nullptr;
-  const Table* table = nullptr;
+  const MetricTable* table = nullptr;
   size_t column = 0;
   const Formula* formula = nullptr;
   Reduction reduction = Reduction::kNone;
@@ -323,7 +323,7 @@ class Doctor {
     for (size_t i = 0; i < leaves_.size(); ++i) {
       const Leaf& leaf = leaves_[i];
       if (leaf.metric == nullptr || !all_[i].known() || !(all_[i].number > kMostPercent)) continue;
-      const Column& column = leaf.table->columns[leaf.column];
+      const MetricColumn& column = leaf.table->columns[leaf.column];
       const bool of_peak = column.key == "pct";
       const bool share = is_percent(leaf.metric->unit) && column.key != "peak" && column.key != "max";
       if (!of_peak && !share) continue;
@@ -468,7 +468,7 @@ class Doctor {
     evidence.unit = quantity.unit;
     if (const RuleStep* step = quantity.metric(); step != nullptr && quantity.name.empty()) {
       const Leaf& leaf = leaves_[index_.at(key_of(*step))];
-      const Column& column = leaf.table->columns[leaf.column];
+      const MetricColumn& column = leaf.table->columns[leaf.column];
       const bool percent = column.key == "pct";
       evidence.id = in_.printed_id(*leaf.metric);
       evidence.unit = percent ? "% of peak" : normalised_unit(leaf.metric->unit, "per_kernel");

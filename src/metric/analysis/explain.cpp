@@ -100,7 +100,8 @@ struct Shown {
 };
 
 // Name, unit, meaning and where the numbers come from.
-std::string heading(const Metric& metric, const Table& table, std::string_view id, const Environment& environment) {
+std::string heading(const Metric& metric, const MetricTable& table, std::string_view id,
+                    const Environment& environment) {
   std::string out = fmt::format("{}  {}  ({})", id, metric.name, metric.slug);
   if (!metric.unit.empty()) out += fmt::format("  [{}]", normalised_unit(metric.unit, environment.normalisation));
   out += "\n  " + report::wrapped(metric.description, 76, 2) + "\n";
@@ -113,9 +114,9 @@ std::string heading(const Metric& metric, const Table& table, std::string_view i
   return out;
 }
 
-report::Table inputs_table(const Program& program, const std::vector<FormulaInput>& inputs,
-                           const std::vector<Program::Node>& nodes) {
-  report::Table table;
+report::PrintedTable inputs_table(const Program& program, const std::vector<FormulaInput>& inputs,
+                                  const std::vector<Program::Node>& nodes) {
+  report::PrintedTable table;
   table.columns = {{"name"}, {"pass"}, {"dispatches"}, {"min"}, {"avg"}, {"max"}};
   for (size_t i = 0; i < inputs.size(); ++i) {
     std::vector<report::Cell> row = {inputs[i].name, inputs[i].pass.empty() ? std::string("sysinfo") : inputs[i].pass};
@@ -137,8 +138,8 @@ report::Table inputs_table(const Program& program, const std::vector<FormulaInpu
   return table;
 }
 
-report::Table steps_table(const Program& program, const Shown& entry) {
-  report::Table steps;
+report::PrintedTable steps_table(const Program& program, const Shown& entry) {
+  report::PrintedTable steps;
   steps.columns = {{"step"}, {"dispatches"}, {"min"}, {"avg"}, {"max"}};
   steps.columns[0].shrink = true;
   for (size_t s = 0; s < entry.steps.size(); ++s) {
@@ -184,7 +185,7 @@ std::string totals_text(const Program& program, const Shown& entry) {
 
 }  // namespace
 
-std::string explain_metric(const Metric& metric, const Table& table, const std::vector<Cell>& cells,
+std::string explain_metric(const Metric& metric, const MetricTable& table, const std::vector<Cell>& cells,
                            std::string_view id, const Environment& environment, size_t width) {
   Program program(environment);
   std::string out = heading(metric, table, id, environment);
@@ -240,7 +241,7 @@ std::string explain_metric(const Metric& metric, const Table& table, const std::
     out += fmt::format("\n  {} = {}\n", table.columns[entry.column].title, report::wrapped(formula_text(cell), 72, 8));
     if (cell.formula != last_formula) {
       last_formula = cell.formula;
-      const report::Table steps = steps_table(program, entry);
+      const report::PrintedTable steps = steps_table(program, entry);
       report::TextStyle fitted = style;
       fitted.width = width == 0 ? 110 : std::min<size_t>(width, 110);
       fitted.scaled = true;

@@ -185,7 +185,7 @@ Status decode(std::string_view blob, size_t section, auto& out) {
 /// The ids of tables and metrics follow from their places.
 void number_rows(Catalog& catalog) {
   for (Block& block : catalog.blocks)
-    for (Table& table : block.tables) {
+    for (MetricTable& table : block.tables) {
       table.block = block.number;
       int row = 0;
       for (Metric& metric : table.metrics) metric.id = {block.number, table.number, row++};

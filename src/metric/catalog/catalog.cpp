@@ -50,7 +50,7 @@ std::string near_slugs(const Catalog& catalog, std::string_view text) {
   };
   for (const Block& block : catalog.blocks) {
     consider(block.slug);
-    for (const Table& table : block.tables) {
+    for (const MetricTable& table : block.tables) {
       consider(table.slug);
       for (const Metric& metric : table.metrics) consider(metric.slug);
     }
@@ -74,7 +74,7 @@ Result<Selection> select(const Catalog& catalog, const MetricId& id, std::string
   selection.table = catalog.table(id.block, id.table);
   if (selection.table == nullptr) return fail("block {} has no table {}", id.block, text);
   if (id.row < 0) return selection;
-  const Table& table = *selection.table;
+  const MetricTable& table = *selection.table;
   if (!table.repeat.empty()) {
     // Every row of a repeated table is the same metric for another instance.
     selection.metric = table.metrics.empty() ? nullptr : table.metrics.data();
@@ -142,7 +142,7 @@ std::optional<MetricId> parse_metric_id(std::string_view text) {
   return std::nullopt;
 }
 
-std::optional<size_t> Table::column(std::string_view key_or_title) const {
+std::optional<size_t> MetricTable::column(std::string_view key_or_title) const {
   for (size_t i = 0; i < columns.size(); ++i)
     if (columns[i].key == key_or_title || same_ignoring_case(columns[i].title, key_or_title)) return i;
   return std::nullopt;
@@ -154,35 +154,35 @@ const Block* Catalog::block(int number) const {
   return nullptr;
 }
 
-const Table* Catalog::table(int block_number, int number) const {
+const MetricTable* Catalog::table(int block_number, int number) const {
   if (const Block* owner = block(block_number); owner != nullptr)
-    for (const Table& table : owner->tables)
+    for (const MetricTable& table : owner->tables)
       if (table.number == number) return &table;
   return nullptr;
 }
 
 const Metric* Catalog::metric(const MetricId& id) const {
-  const Table* owner = table(id.block, id.table);
+  const MetricTable* owner = table(id.block, id.table);
   if (owner == nullptr || id.row < 0 || static_cast<size_t>(id.row) >= owner->metrics.size()) return nullptr;
   return &owner->metrics[static_cast<size_t>(id.row)];
 }
 
 const Metric* Catalog::metric(std::string_view slug) const {
   for (const Block& block : blocks)
-    for (const Table& table : block.tables)
+    for (const MetricTable& table : block.tables)
       for (const Metric& metric : table.metrics)
         if (metric.slug == slug) return &metric;
   return nullptr;
 }
 
-const Table& Catalog::table_of(const Metric& metric) const {
+const MetricTable& Catalog::table_of(const Metric& metric) const {
   return *table(metric.id.block, metric.id.table);
 }
 
 size_t Catalog::metric_count() const {
   size_t count = 0;
   for (const Block& block : blocks)
-    for (const Table& table : block.tables) count += table.metrics.size();
+    for (const MetricTable& table : block.tables) count += table.metrics.size();
   return count;
 }
 
@@ -212,7 +212,7 @@ Result<Selection> resolve(const Catalog& catalog, std::string_view text, IdSchem
   }
 
   for (const Block& block : catalog.blocks)
-    for (const Table& table : block.tables)
+    for (const MetricTable& table : block.tables)
       for (const Metric& metric : table.metrics)
         if (metric.slug == text) return Selection{&block, &table, &metric, nullptr};
   for (const Block& block : catalog.blocks) {
@@ -222,7 +222,7 @@ Result<Selection> resolve(const Catalog& catalog, std::string_view text, IdSchem
       if (same_ignoring_case(alias, text)) return Selection{&block, nullptr, nullptr, nullptr};
   }
   for (const Block& block : catalog.blocks)
-    for (const Table& table : block.tables)
+    for (const MetricTable& table : block.tables)
       if (same_ignoring_case(table.slug, text)) return Selection{&block, &table, nullptr, nullptr};
 
   // Names of rocprof-compute 3.7 and later; CU Utilization took the place of Active CUs in the speed of light.
@@ -234,7 +234,7 @@ Result<Selection> resolve(const Catalog& catalog, std::string_view text, IdSchem
 
   std::vector<const Metric*> named;
   for (const Block& block : catalog.blocks)
-    for (const Table& table : block.tables)
+    for (const MetricTable& table : block.tables)
       for (const Metric& metric : table.metrics)
         if (same_ignoring_case(metric.name, text) || same_ignoring_case(metric.slug, text)) named.push_back(&metric);
   if (named.size() == 1) return whole(catalog, *named.front());

@@ -38,7 +38,7 @@ enum class ColumnRole : uint8_t {
 /// is a constant or contains its own AVG(...)).
 enum class Reduction : uint8_t { kNone, kAvg, kMin, kMax, kMedian, kStd, kQ1, kQ3, kSum };
 
-struct Column {
+struct MetricColumn {
   std::string_view title;  ///< as printed: "Avg", "Pct of Peak", "L2 Read"
   std::string_view key;    ///< as in YAML and in --cols style selections: "avg", "pct", "read"
   ColumnRole role = ColumnRole::kValue;
@@ -107,7 +107,7 @@ enum class TableType : uint8_t {
 /// How a terminal shows the table when it has more than text to offer.
 enum class TableStyle : uint8_t { kTable, kBar, kBox, kMultiBar, kMemoryChart };
 
-struct Table {
+struct MetricTable {
   int block = 0;
   int number = 0;          ///< 1 in "2.1"
   std::string_view slug;   ///< "speed-of-light"
@@ -117,7 +117,7 @@ struct Table {
   bool comparable = true;  ///< shown when several runs are compared
   /// "" or the spec value ("$total_l2_chan") that says how often the one row repeats
   std::string_view repeat;
-  std::vector<Column> columns;
+  std::vector<MetricColumn> columns;
   std::vector<Metric> metrics;  ///< in the order of their numbers; empty if the architecture has none
 
   /// Index of the column with that key or title, or nullopt.
@@ -130,7 +130,7 @@ struct Block {
   std::string_view title;                 ///< "Compute Units - Compute Pipeline"
   std::vector<std::string_view> aliases;  ///< "lds", "l2", ...; lower case
   std::string_view description;
-  std::vector<Table> tables;
+  std::vector<MetricTable> tables;
 };
 
 /// Which meaning a number has: that of 3.3.0, or exactly the ids printed in the users' documents, which come from other
@@ -187,10 +187,10 @@ struct Catalog {
   std::shared_ptr<StringStore> strings;  ///< owns text that is not part of the binary
 
   const Block* block(int number) const;
-  const Table* table(int block, int number) const;
+  const MetricTable* table(int block, int number) const;
   const Metric* metric(const MetricId& id) const;
   const Metric* metric(std::string_view slug) const;  ///< exact slug
-  const Table& table_of(const Metric& metric) const;
+  const MetricTable& table_of(const Metric& metric) const;
   size_t metric_count() const;
 };
 
@@ -211,8 +211,8 @@ Result<Catalog> parse_catalog(std::string_view yaml, std::string_view file, std:
 /// A selection on the command line: a whole block, one table or one metric.
 struct Selection {
   const Block* block = nullptr;
-  const Table* table = nullptr;    ///< null: the whole block
-  const Metric* metric = nullptr;  ///< null: the whole table or block
+  const MetricTable* table = nullptr;  ///< null: the whole block
+  const Metric* metric = nullptr;      ///< null: the whole table or block
   /// Set when the text is a number that the users' documents print with another meaning than the scheme in use gives
   /// it.
   const SeedId* differs = nullptr;

@@ -46,12 +46,12 @@ struct Fields {
   // Catalogs
 
   static void of(auto& archive, Like<Cell> auto& x) { archive(x.reduction, x.formula); }
-  static void of(auto& archive, Like<Column> auto& x) { archive(x.title, x.key, x.role, x.reduction); }
+  static void of(auto& archive, Like<MetricColumn> auto& x) { archive(x.title, x.key, x.role, x.reduction); }
   static void of(auto& archive, Like<Metric> auto& x) {
     archive(x.slug, x.name, x.unit, x.coll_level, x.description, x.advice, x.value, x.compat_unit, x.compat_name,
             x.kind, x.cells, x.compat_cells);
   }
-  static void of(auto& archive, Like<Table> auto& x) {
+  static void of(auto& archive, Like<MetricTable> auto& x) {
     archive(x.number, x.slug, x.title, x.repeat, x.type, x.style, x.comparable, x.columns, x.metrics);
   }
   static void of(auto& archive, Like<Block> auto& x) {

@@ -407,8 +407,8 @@ Judgement judge(const Rule& rule, const IntervalLookup& lookup) {
   return judgement;
 }
 
-std::string_view first_value_column(const Table& table) {
-  for (const Column& column : table.columns)
+std::string_view first_value_column(const MetricTable& table) {
+  for (const MetricColumn& column : table.columns)
     if (column.role == ColumnRole::kValue) return column.key;
   return {};
 }

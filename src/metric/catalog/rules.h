@@ -151,6 +151,6 @@ void for_each_leaf(const RuleBook& book, F&& f) {
 }
 
 /// The column a quantity without one means: the first Value column of the metric's table.
-std::string_view first_value_column(const Table& table);
+std::string_view first_value_column(const MetricTable& table);
 
 }  // namespace tacho::metric

@@ -6,8 +6,6 @@
 namespace tacho::metric {
 namespace {
 
-using TextTable = report::Table;
-
 std::string file_name(std::string_view id, std::string_view title) {
   std::string name = fmt::format("{}_{}", id, title);
   for (char& c : name)
@@ -22,7 +20,7 @@ std::vector<SavedTable> saved_tables(const Analysis& run, const TextOptions& opt
   const std::string& unit = run.options().time_unit;
   const double divisor = time_unit_divisor(unit);
   const bool compat = run.options().compat;
-  TextTable top;
+  report::PrintedTable top;
   top.columns = {{"Kernel_Name"},
                  {"Count"},
                  {fmt::format("Sum({})", unit)},
@@ -34,7 +32,7 @@ std::vector<SavedTable> saved_tables(const Analysis& run, const TextOptions& opt
                         report::number_cell(kernel.mean / divisor), report::number_cell(kernel.median / divisor),
                         report::number_cell(kernel.share)});
   saved.push_back({file_name("0.1", "Top Kernels"), std::move(top)});
-  TextTable list;
+  report::PrintedTable list;
   list.columns = {{"Dispatch_ID"}, {"Kernel_Name"}, {"GPU_ID"}};
   for (const uint32_t row : run.listed_rows()) {
     const workload::Dispatch& dispatch = run.workload().dispatches[row];
@@ -42,14 +40,14 @@ std::vector<SavedTable> saved_tables(const Analysis& run, const TextOptions& opt
   }
   saved.push_back({file_name("0.2", "Dispatch List"), std::move(list)});
   if (run.shows(1, 1)) {
-    TextTable info;
+    report::PrintedTable info;
     info.columns = {{"Property"}, {"Info"}};
     for (const auto& [name, value] : run.workload().sysinfo.fields()) info.rows.push_back({name, value});
     saved.push_back({file_name("1.1", "System Info"), std::move(info)});
   }
   for (const ResultTable& table : run.all().tables) {
     if (table.rows.empty()) continue;
-    TextTable out;
+    report::PrintedTable out;
     out.columns.push_back({"Metric_ID"});
     for (size_t c = 0; c < table.table->columns.size(); ++c)
       if (column_chosen(options, table.table->columns[c], c))
@@ -70,13 +68,13 @@ std::vector<SavedTable> saved_tables(const Analysis& run, const TextOptions& opt
     }
     saved.push_back({file_name(table.id(), table.table->title), std::move(out)});
   }
-  TextTable samples = pc_sample_table(run);
+  report::PrintedTable samples = pc_sample_table(run);
   if (!samples.rows.empty()) saved.push_back({file_name(samples.id, samples.title), std::move(samples)});
   return saved;
 }
 
-report::Table tidy_table(std::span<const Analysis> runs) {
-  TextTable out;
+report::PrintedTable tidy_table(std::span<const Analysis> runs) {
+  report::PrintedTable out;
   out.columns = {{"run"}, {"id"}, {"slug"}, {"table"}, {"metric"}, {"unit"}, {"column"}, {"value"}};
   for (const Analysis& run : runs)
     for (const ResultTable& table : run.all().tables)
@@ -86,7 +84,7 @@ report::Table tidy_table(std::span<const Analysis> runs) {
           if (table.table->columns[c].role == ColumnRole::kUnit)
             if (const auto* text = std::get_if<std::string>(&row.cells[c])) unit = *text;
         for (size_t c = 0; c < row.cells.size(); ++c) {
-          const metric::Column& column = table.table->columns[c];
+          const metric::MetricColumn& column = table.table->columns[c];
           if (column.role != ColumnRole::kValue || row.metric->cells[c].formula.empty()) continue;
           std::string name(row.metric->name);
           if (row.channel >= 0) name = fmt::format("Channel {}", row.channel);

@@ -52,7 +52,7 @@ std::string read(const fs::path& path) {
 template <typename Visit>
 void each_metric(const Catalog& catalog, Visit visit) {
   for (const Block& block : catalog.blocks)
-    for (const Table& table : block.tables)
+    for (const MetricTable& table : block.tables)
       for (const Metric& metric : table.metrics) visit(block, table, metric);
 }
 
@@ -81,7 +81,7 @@ TEST(Catalog, EveryMetricIsNamedExplainedAndConsistent) {
   for (const std::string_view architecture : architectures()) {
     const Catalog catalog = *load_catalog(architecture);
     std::set<std::string_view> slugs;
-    each_metric(catalog, [&](const Block& block, const Table& table, const Metric& metric) {
+    each_metric(catalog, [&](const Block& block, const MetricTable& table, const Metric& metric) {
       const std::string where = std::string(architecture) + " " + std::string(metric.slug);
       EXPECT_TRUE(slugs.insert(metric.slug).second) << where;
       EXPECT_FALSE(metric.name.empty()) << where;
@@ -109,7 +109,7 @@ TEST(Catalog, EveryMetricIsNamedExplainedAndConsistent) {
 TEST(Catalog, UnitsSuitKinds) {
   for (const std::string_view architecture : architectures()) {
     const Catalog catalog = *load_catalog(architecture);
-    each_metric(catalog, [&](const Block&, const Table&, const Metric& metric) {
+    each_metric(catalog, [&](const Block&, const MetricTable&, const Metric& metric) {
       const bool normalised = metric.unit.find("$norm") != std::string_view::npos;
       const bool per_time = metric.unit.ends_with("/s");
       EXPECT_EQ(normalised, metric.kind == Kind::kSum) << metric.slug;
@@ -123,10 +123,10 @@ TEST(Catalog, CellsHaveFormulas) {
   size_t unavailable = 0;
   for (const std::string_view architecture : architectures()) {
     const Catalog catalog = *load_catalog(architecture);
-    each_metric(catalog, [&](const Block&, const Table& table, const Metric& metric) {
+    each_metric(catalog, [&](const Block&, const MetricTable& table, const Metric& metric) {
       bool any = false;
       for (size_t i = 0; i < table.columns.size(); ++i) {
-        const Column& column = table.columns[i];
+        const MetricColumn& column = table.columns[i];
         const Cell& cell = metric.cells[i];
         if (column.role == ColumnRole::kName || column.role == ColumnRole::kUnit) {
           EXPECT_TRUE(cell.formula.empty()) << metric.slug;
@@ -220,7 +220,7 @@ TEST_P(Golden, RowsAndColumnsAreThoseOfTheCatalog) {
   for (const auto& golden_table : golden["tables"]) {
     const auto id = parse_metric_id(golden_table["id"].as<std::string>());
     ASSERT_TRUE(id.has_value());
-    const Table* table = catalog.table(id->block, id->table);
+    const MetricTable* table = catalog.table(id->block, id->table);
     ASSERT_NE(table, nullptr) << golden_table["id"];
     EXPECT_EQ(catalog.block(id->block)->title, golden_table["panel"].as<std::string>());
     // The users' documents call table 2.1 "Speed-of-Light", 3.3.0 repeats the block's title.
@@ -232,7 +232,7 @@ TEST_P(Golden, RowsAndColumnsAreThoseOfTheCatalog) {
       continue;
     }
     std::vector<std::string> columns;
-    for (const Column& column : table->columns) columns.emplace_back(column.title);
+    for (const MetricColumn& column : table->columns) columns.emplace_back(column.title);
     columns.emplace_back("coll_level");
     EXPECT_EQ(golden_table["columns"].as<std::vector<std::string>>(), columns) << golden_table["id"];
 
@@ -432,7 +432,7 @@ TEST(Blob, DecodesToWhatTheFilesSay) {
     ASSERT_TRUE(applied.has_value()) << applied.error().message;
     const Catalog built_in = *load_catalog(architecture);
     ASSERT_EQ(parsed.metric_count(), built_in.metric_count());
-    each_metric(parsed, [&](const Block&, const Table& table, const Metric& metric) {
+    each_metric(parsed, [&](const Block&, const MetricTable& table, const Metric& metric) {
       const Metric* other = built_in.metric(metric.id);
       ASSERT_NE(other, nullptr);
       EXPECT_EQ(metric.slug, other->slug);

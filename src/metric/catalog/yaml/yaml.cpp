@@ -257,7 +257,7 @@ class CatalogReader : FormulaReader {
     return choose_of(keys, "kind", out, {{"sum", Kind::kSum}, {"rate", Kind::kRate}, {"ratio", Kind::kRatio}});
   }
 
-  Status read_columns(Table& table, const YAML::Node& node) {
+  Status read_columns(MetricTable& table, const YAML::Node& node) {
     struct Known {
       std::string_view key, title;
       ColumnRole role;
@@ -283,7 +283,7 @@ class CatalogReader : FormulaReader {
                                     "advice", "only", "except", "arch", "compat", "unavailable"};
     if (!node.IsSequence()) return fail_at(node, "columns must be a list");
     for (const auto& item : node) {
-      Column column;
+      MetricColumn column;
       if (item.IsScalar()) {
         const auto* const known =
             std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Known& k) { return k.key == item.Scalar(); });
@@ -321,7 +321,7 @@ class CatalogReader : FormulaReader {
   // Metrics
 
   /// Whether the statistics of `column` are taken of the metric's own value (and not of a key of the column).
-  static bool shows_value(const Column& column) {
+  static bool shows_value(const MetricColumn& column) {
     return column.role == ColumnRole::kValue && column.key != "peak" && column.key != "pct" &&
            (column.key == "rounded" || is_statistic(column.key));
   }
@@ -331,9 +331,9 @@ class CatalogReader : FormulaReader {
   }
 
   /// `defaults` are the table's; their kind counts only if the table `has_kind`.
-  Status read_metric(Table& table, const YAML::Node& node, const Metric& defaults, bool has_kind) {
+  Status read_metric(MetricTable& table, const YAML::Node& node, const Metric& defaults, bool has_kind) {
     Words layer_keys = {"value", "unit", "coll_level"};
-    for (const Column& column : table.columns)
+    for (const MetricColumn& column : table.columns)
       if (column.role == ColumnRole::kValue || column.role == ColumnRole::kText) layer_keys.emplace(column.key);
     Words known = layer_keys;
     for (const char* key :
@@ -388,7 +388,7 @@ class CatalogReader : FormulaReader {
       // The peak is the hardware's and stays.
       metric.value = {};
       own.entries.erase("value");
-      for (const Column& column : table.columns)
+      for (const MetricColumn& column : table.columns)
         if (column.role == ColumnRole::kValue && column.key != "peak") own.entries.erase(std::string(column.key));
     }
     TACHO_TRY(fill_cells(table, own, metric.value, metric.cells));
@@ -403,10 +403,10 @@ class CatalogReader : FormulaReader {
   }
 
   /// The metric of that slug that the catalog has already, nullptr if it is new. A slug stands once in these files.
-  Result<Metric*> known_metric(const Table& table, std::string_view slug, const YAML::Node& node) {
+  Result<Metric*> known_metric(const MetricTable& table, std::string_view slug, const YAML::Node& node) {
     Metric* existing = nullptr;
     for (Block& block : catalog_.blocks)
-      for (Table& other : block.tables)
+      for (MetricTable& other : block.tables)
         for (Metric& metric : other.metrics)
           if (metric.slug == slug) existing = &metric;
     if (existing != nullptr && !defined_here_.contains(slug) &&
@@ -418,7 +418,7 @@ class CatalogReader : FormulaReader {
   }
 
   /// The upstream formulas and units (Metric::compat_cells), which must differ from the metric's own.
-  Status read_compat(const Table& table, const Layer& compat, Metric& metric, const YAML::Node& node) {
+  Status read_compat(const MetricTable& table, const Layer& compat, Metric& metric, const YAML::Node& node) {
     metric.compat_cells = metric.cells;
     std::string_view value = metric.value;
     TACHO_TRY(fill_cells(table, compat, value, metric.compat_cells));
@@ -435,7 +435,7 @@ class CatalogReader : FormulaReader {
     return {};
   }
 
-  static void renumber(Table& table) {
+  static void renumber(MetricTable& table) {
     for (size_t row = 0; row < table.metrics.size(); ++row)
       table.metrics[row].id = {table.block, table.number, static_cast<int>(row)};
   }
@@ -483,7 +483,7 @@ class CatalogReader : FormulaReader {
   }
 
   /// Puts the layer's entries into the cells. `value` is the metric's shared formula, changed if the layer has one.
-  Status fill_cells(const Table& table, const Layer& layer, std::string_view& value, std::vector<Cell>& cells) {
+  Status fill_cells(const MetricTable& table, const Layer& layer, std::string_view& value, std::vector<Cell>& cells) {
     const auto value_entry = layer.entries.find("value");
     const bool new_value = value_entry != layer.entries.end();
     if (new_value) {
@@ -492,7 +492,7 @@ class CatalogReader : FormulaReader {
     }
     bool new_peak = false;
     for (size_t i = 0; i < table.columns.size(); ++i) {
-      const Column& column = table.columns[i];
+      const MetricColumn& column = table.columns[i];
       if (column.role != ColumnRole::kValue && column.role != ColumnRole::kText) continue;
       Cell& cell = cells[i];
       if (const auto entry = layer.entries.find(column.key); entry != layer.entries.end()) {
@@ -531,9 +531,9 @@ class CatalogReader : FormulaReader {
     return {};
   }
 
-  Status check_filled(const Table& table, const Layer& own, const Metric& metric, const YAML::Node& node) const {
+  Status check_filled(const MetricTable& table, const Layer& own, const Metric& metric, const YAML::Node& node) const {
     for (size_t i = 0; i < table.columns.size(); ++i) {
-      const Column& column = table.columns[i];
+      const MetricColumn& column = table.columns[i];
       const bool needed = column.role == ColumnRole::kText ||
                           (column.role == ColumnRole::kValue && column.key != "peak" && column.key != "pct");
       if (!needed || !metric.cells[i].formula.empty()) continue;
@@ -617,7 +617,7 @@ class CatalogReader : FormulaReader {
     for (const Block& block : catalog_.blocks) {
       TACHO_TRY(claim(block.slug, fmt::format("block {}", block.number)));
       for (const std::string_view alias : block.aliases) TACHO_TRY(claim(alias, fmt::format("block {}", block.number)));
-      for (const Table& table : block.tables) {
+      for (const MetricTable& table : block.tables) {
         TACHO_TRY(claim(table.slug, fmt::format("table {}.{}", block.number, table.number)));
         if (!table.repeat.empty() && table.metrics.size() > 1)
           return fail("{}: table {}.{} repeats one metric, but has {}", places_.at(table.metrics.back().slug),

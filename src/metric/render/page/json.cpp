@@ -86,10 +86,10 @@ void write_system(JsonWriter& json, const Analysis& run) {
 }
 
 void write_pc_samples(JsonWriter& json, const Analysis& run) {
-  const report::Table table = pc_sample_table(run);
+  const report::PrintedTable table = pc_sample_table(run);
   if (table.rows.empty()) return;
   std::vector<std::string> columns;
-  for (const report::Column& column : table.columns) columns.push_back(column.title);
+  for (const report::PrintedColumn& column : table.columns) columns.push_back(column.title);
   write_table_head(json, table.id, table.title, table.title, columns);
   for (const std::vector<report::Cell>& row : table.rows) {
     json.newline().begin_object().key("cells").begin_array();
@@ -114,7 +114,7 @@ void write_tables(JsonWriter& json, const Evaluation& evaluation, std::string_vi
   for (const ResultTable& table : evaluation.tables) {
     if (table.rows.empty()) continue;
     std::vector<std::string> columns;
-    for (const Column& column : table.table->columns) columns.emplace_back(column.title);
+    for (const MetricColumn& column : table.table->columns) columns.emplace_back(column.title);
     write_table_head(json, table.id(), table.block->title, table.title(normalisation), columns);
     for (const ResultRow& row : table.rows) {
       json.newline()

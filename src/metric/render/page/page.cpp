@@ -123,7 +123,7 @@ void write_dispatches(JsonWriter& json, const Analysis& run, const PageProgram& 
 void write_tables(JsonWriter& json, const PageProgram& page) {
   std::unordered_map<const Metric*, int64_t> known;
   std::vector<const Metric*> metrics;
-  std::vector<const Table*> of;
+  std::vector<const MetricTable*> of;
   for (const ResultTable& table : page.tables)
     for (const ResultRow& row : table.rows)
       if (known.try_emplace(row.metric, static_cast<int64_t>(metrics.size())).second) {
@@ -150,7 +150,7 @@ void write_tables(JsonWriter& json, const PageProgram& page) {
     json.key("style").value(kStyles[static_cast<size_t>(table.table->style)]);
     json.key("repeats").value(!table.table->repeat.empty());
     json.key("comparable").value(table.table->comparable).key("columns").begin_array();
-    for (const Column& column : table.table->columns)
+    for (const MetricColumn& column : table.table->columns)
       json.begin_object()
           .key("key")
           .value(column.key)

@@ -21,12 +21,12 @@ std::string lower(std::string_view text) {
 }
 
 // rocprof-compute 3.4 and later say "Percent of Peak".
-static bool names_column(std::string_view text, const metric::Column& column) {
+static bool names_column(std::string_view text, const metric::MetricColumn& column) {
   const std::string name = lower(text) == "percent of peak" ? "pct of peak" : lower(text);
   return name == lower(column.title) || name == column.key;
 }
 
-bool column_chosen(const TextOptions& options, const metric::Column& column, size_t index) {
+bool column_chosen(const TextOptions& options, const metric::MetricColumn& column, size_t index) {
   if (options.columns.empty()) return true;
   for (const std::string& text : options.columns) {
     size_t number = 0;
@@ -81,7 +81,7 @@ Status check_columns(const Catalog& catalog, const std::vector<std::string>& col
     bool found = false;
     std::vector<std::string> known;
     for (const Block& block : catalog.blocks)
-      for (const metric::Table& table : block.tables)
+      for (const metric::MetricTable& table : block.tables)
         for (size_t c = 0; c < table.columns.size(); ++c) {
           found = found || (is_number ? number == c : names_column(text, table.columns[c]));
           if (block.number <= 10 && std::find(known.begin(), known.end(), table.columns[c].title) == known.end())

@@ -19,7 +19,7 @@ std::optional<double> number_of(const report::Cell& cell);
 std::string lower(std::string_view text);
 
 /// Whether --cols (everything by default) shows the column at `index` of its table.
-bool column_chosen(const TextOptions& options, const metric::Column& column, size_t index);
+bool column_chosen(const TextOptions& options, const metric::MetricColumn& column, size_t index);
 
 /// To that many decimals, ties to even; infinities stay.
 double round_decimals(double value, int decimals);

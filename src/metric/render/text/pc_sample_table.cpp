@@ -5,8 +5,8 @@
 
 namespace tacho::metric {
 
-report::Table pc_sample_table(const Analysis& run) {
-  report::Table table;
+report::PrintedTable pc_sample_table(const Analysis& run) {
+  report::PrintedTable table;
   table.id = "21.1";
   table.title = "PC Sampling";
   const std::optional<workload::PcSamples>& samples = run.pc_samples();

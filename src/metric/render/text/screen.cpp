@@ -87,7 +87,7 @@ class Screen {
     const double divisor = time_unit_divisor(unit);
     // Times of a simulated device are somebody else's.
     const bool own_time = run_.diagnosis().weight_words.empty();
-    report::Table table;
+    report::PrintedTable table;
     table.columns = {{"id"},
                      {"count"},
                      {fmt::format("mean ({}{})", unit, own_time ? "" : ", CPU")},
@@ -173,10 +173,10 @@ class Screen {
       if (!table.empty()) measured.emplace(table.block->number, table.table->number);
     std::string blocks, ids;
     for (const Block& block : catalog.blocks) {
-      const bool counts = std::any_of(block.tables.begin(), block.tables.end(), [](const Table& table) {
+      const bool counts = std::any_of(block.tables.begin(), block.tables.end(), [](const MetricTable& table) {
         return table.type == TableType::kMetrics && !table.metrics.empty();
       });
-      const bool any = std::any_of(block.tables.begin(), block.tables.end(), [&](const Table& table) {
+      const bool any = std::any_of(block.tables.begin(), block.tables.end(), [&](const MetricTable& table) {
         return measured.contains({block.number, table.number});
       });
       if (!counts || any) continue;
@@ -224,7 +224,7 @@ class Screen {
   std::string compared_kernels() const {
     const std::string& unit = run_.options().time_unit;
     const double divisor = time_unit_divisor(unit);
-    report::Table table;
+    report::PrintedTable table;
     for (size_t r = 0; r < runs_.size(); ++r) {
       table.columns.push_back({fmt::format("{} ({})", names_[r], unit), report::Align::kRight});
       if (r > 0) table.columns.push_back({"change", report::Align::kRight});
@@ -297,7 +297,7 @@ class Screen {
                       paint(cut_middle(report::clean(name), std::max<size_t>(screen_.width, 60) - 20), Paint::kCyan) +
                       "\n";
     if (changes.empty()) return out + "  no metric changed\n";
-    report::Table table;
+    report::PrintedTable table;
     table.columns = {{"id"}, {"metric"}};
     table.columns[1].shrink = true;
     for (size_t r = 0; r < runs_.size(); ++r) {

@@ -22,7 +22,6 @@ namespace tacho::metric {
 namespace {
 
 using report::Paint;
-using TextTable = report::Table;
 
 class Renderer {
  public:
@@ -122,7 +121,7 @@ class Renderer {
     table_heading("0.1", "Top Kernels");
     const std::string& unit = run_.options().time_unit;
     const double divisor = time_unit_divisor(unit);
-    TextTable table;
+    report::PrintedTable table;
     if (options_.boxed) {
       table.columns = {{""},
                        {"Kernel_Name"},
@@ -164,7 +163,7 @@ class Renderer {
     more(run_.kernels().size(), "kernels");
 
     table_heading("0.2", "Dispatch List");
-    TextTable list;
+    report::PrintedTable list;
     if (options_.boxed) {
       list.columns = {{""}, {"Dispatch_ID"}, {"Kernel_Name"}, {"GPU_ID"}};
       list.columns[2].wrap = 80;
@@ -201,7 +200,7 @@ class Renderer {
   void system_information() {
     if (!run_.shows(1, 1)) return;
     block_heading(1, "System Info");
-    TextTable table;
+    report::PrintedTable table;
     table.columns = {{options_.boxed ? "" : "property"}, {options_.boxed ? "Info" : "value"}};
     table.columns[1].align = report::Align::kLeft;
     table.columns[1].shrink = true;
@@ -288,8 +287,8 @@ class Renderer {
   }
 
   std::string plain_table(const ResultTable& table) {
-    const std::vector<metric::Column>& columns = table.table->columns;
-    TextTable out;
+    const std::vector<metric::MetricColumn>& columns = table.table->columns;
+    report::PrintedTable out;
     out.columns.push_back({"id"});
     std::vector<size_t> shown;
     size_t percent_at = columns.size();
@@ -307,7 +306,7 @@ class Renderer {
       for (const size_t c : shown)
         if (columns[c].role == ColumnRole::kValue && percent_at == columns.size()) percent_at = c;
     for (const size_t c : shown) {
-      report::Column column{columns[c].key == "pct" ? std::string("% of peak") : std::string(columns[c].title)};
+      report::PrintedColumn column{columns[c].key == "pct" ? std::string("% of peak") : std::string(columns[c].title)};
       if (columns[c].role != ColumnRole::kValue) column.shrink = true;
       if (columns[c].role == ColumnRole::kValue) column.align = report::Align::kRight;
       out.columns.push_back(std::move(column));
@@ -355,18 +354,18 @@ class Renderer {
   }
 
   // The error stands behind the mean it belongs to, in tables that have one.
-  bool with_error(const ResultTable& table, const metric::Column& column) const {
+  bool with_error(const ResultTable& table, const metric::MetricColumn& column) const {
     return options_.errors && column.key == "avg" &&
            std::any_of(table.rows.begin(), table.rows.end(), [](const ResultRow& row) { return row.error; });
   }
 
   std::string boxed_table(const ResultTable& table) {
-    const std::vector<metric::Column>& columns = table.table->columns;
-    TextTable out;
+    const std::vector<metric::MetricColumn>& columns = table.table->columns;
+    report::PrintedTable out;
     out.columns.push_back({"Metric_ID"});
     for (size_t c = 0; c < columns.size(); ++c) {
       if (!column_chosen(options_, columns[c], c)) continue;
-      report::Column column{std::string(columns[c].title)};
+      report::PrintedColumn column{std::string(columns[c].title)};
       if (columns[c].role == ColumnRole::kValue) column.align = report::Align::kRight;
       if (columns[c].role == ColumnRole::kText || columns[c].role == ColumnRole::kUnit)
         column.align = report::Align::kLeft;
@@ -406,12 +405,12 @@ class Renderer {
   // 128 channels are no table for a terminal: their spread in numbers and as a skyline. -b 18.3 shows every row.
   void channels(const ResultTable& table) {
     static constexpr std::string_view kHeights[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-    TextTable out;
+    report::PrintedTable out;
     out.columns = {{"over the channels"}, {"min"}, {"at"}, {"mean"}, {"max"}, {"at"}, {""}};
     const size_t room = style_.width > 72 ? std::min<size_t>(style_.width - 70, 64) : 0;
     const bool only_median = table.table->style == TableStyle::kBox;
     for (size_t c = 0; c < table.table->columns.size(); ++c) {
-      const metric::Column& column = table.table->columns[c];
+      const metric::MetricColumn& column = table.table->columns[c];
       if (column.role != ColumnRole::kValue || !column_chosen(options_, column, c)) continue;
       if (only_median && column.key != "median") continue;
       double least = std::nan(""), most = least, sum = 0;
@@ -492,7 +491,7 @@ class Renderer {
   }
 
   void pc_samples() {
-    TextTable table = pc_sample_table(run_);
+    report::PrintedTable table = pc_sample_table(run_);
     const size_t count = table.rows.size();
     if (count == 0) return;
     block_heading(21, "PC Sampling");
@@ -507,8 +506,8 @@ class Renderer {
   }
 
   // Numbers first, kernels by their ids in table 0.1, sources without their folders.
-  TextTable narrow_samples(TextTable wide) const {
-    TextTable table;
+  report::PrintedTable narrow_samples(report::PrintedTable wide) const {
+    report::PrintedTable table;
     table.columns = {{"samples"}, {"%"}, {"kernel"}, {"instruction"}, {"source"}};
     if (wide.columns.size() > 5) {
       table.columns.insert(table.columns.begin() + 2, {"issued %"});
@@ -556,7 +555,7 @@ class Renderer {
     if (!any) return;
     block_heading(4, "Roofline");
     table_heading("4.1", "Roofline");
-    TextTable ceilings;
+    report::PrintedTable ceilings;
     RoofsOfTypes roofs = roofs_of_types(ceilings);
     std::vector<size_t> numbers;  // as in tables 0.1 and 0.2
     for (const IntensityPoint& point : points)
@@ -588,7 +587,7 @@ class Renderer {
   }
 
   // The roofs that are looked at, and a table of them.
-  RoofsOfTypes roofs_of_types(TextTable& ceilings) {
+  RoofsOfTypes roofs_of_types(report::PrintedTable& ceilings) {
     RoofsOfTypes out;
     ceilings.columns = {{"roof"}, {"of"}, {"value"}, {"unit"}};
     const bool measured = !run_.workload().ceilings.empty();
@@ -615,9 +614,9 @@ class Renderer {
   }
 
   // The first `count` points against the roof that bounds each; `above`: how many of all lie above theirs.
-  TextTable points_table(const std::vector<IntensityPoint>& points, size_t count, const std::vector<size_t>& numbers,
-                         const RoofsOfTypes& roofs, size_t& above) {
-    TextTable table;
+  report::PrintedTable points_table(const std::vector<IntensityPoint>& points, size_t count,
+                                    const std::vector<size_t>& numbers, const RoofsOfTypes& roofs, size_t& above) {
+    report::PrintedTable table;
     table.columns = {{"#"},    {"GFLOP/s"}, {"of"},         {"AI HBM"},   {"L2"},    {"L1"},
                      {"GB/s"}, {"bound"},   {"% of bound"}, {"headroom"}, {"kernel"}};
     table.columns[3].leave_out = 1;
@@ -700,7 +699,7 @@ class Renderer {
     };
     for (const ComparedTable& table : compared.tables) {
       if (table.base->block->number > 4) roofline_here();
-      TextTable out;
+      report::PrintedTable out;
       out.columns.push_back({options_.boxed ? "Metric_ID" : "id"});
       out.columns.push_back({"Metric"});
       out.columns.back().shrink = true;
@@ -730,7 +729,7 @@ class Renderer {
   // The machines, where they differ.
   void compare_systems() {
     if (!run_.shows(1, 1)) return;
-    TextTable table;
+    report::PrintedTable table;
     table.columns.push_back({options_.boxed ? "" : "property"});
     for (const std::string& name : names_) {
       table.columns.push_back({name, report::Align::kLeft});
@@ -758,7 +757,7 @@ class Renderer {
   // Points of the roofline: rates and intensities of each kernel in all runs.
   void compare_roofline() {
     if (!run_.shows(4, 1) || run_.kernel_points().empty()) return;
-    TextTable table;
+    report::PrintedTable table;
     table.columns = {{"Metric"}};
     for (size_t r = 0; r < runs_.size(); ++r) {
       table.columns.push_back({names_[r], report::Align::kRight});
@@ -808,7 +807,7 @@ class Renderer {
   void compare_kernels() {
     block_heading(0, "Top Stats");
     table_heading("0.1", "Top Kernels");
-    TextTable table;
+    report::PrintedTable table;
     const std::string& unit = run_.options().time_unit;
     const double divisor = time_unit_divisor(unit);
     for (size_t r = 0; r < runs_.size(); ++r) {
@@ -846,7 +845,7 @@ class Renderer {
     return text;
   }
 
-  void plain_comparison(const ComparedTable& table, TextTable& out, size_t unit_at) {
+  void plain_comparison(const ComparedTable& table, report::PrintedTable& out, size_t unit_at) {
     // The first value of every metric; the others are in JSON and csv.
     if (table.value_columns.empty()) return;
     size_t value = 0;
@@ -880,8 +879,8 @@ class Renderer {
   }
 
   // As upstream: the first run's value, then "value (change%)" of every other run, for every column.
-  void boxed_comparison(const ComparedTable& table, TextTable& out, size_t unit_at) {
-    const std::vector<metric::Column>& columns = table.base->table->columns;
+  void boxed_comparison(const ComparedTable& table, report::PrintedTable& out, size_t unit_at) {
+    const std::vector<metric::MetricColumn>& columns = table.base->table->columns;
     for (const size_t c : table.value_columns)
       for (size_t r = 0; r < runs_.size(); ++r) {
         out.columns.push_back(

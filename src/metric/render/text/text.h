@@ -18,12 +18,12 @@ std::string to_text(std::span<const Analysis> runs, const TextOptions& options);
 /// A table as it is saved: what one csv file of --save-dfs holds.
 struct SavedTable {
   std::string file;  ///< "2.1_Speed-of-Light.csv"
-  report::Table table;
+  report::PrintedTable table;
 };
 /// Every table in full precision; with --compat 3.3 as upstream saves them: rounded, units as displayed.
 std::vector<SavedTable> saved_tables(const Analysis& run, const TextOptions& options);
 
 /// All metric values of all runs in one table: run, id, slug, metric, unit, column, value.
-report::Table tidy_table(std::span<const Analysis> runs);
+report::PrintedTable tidy_table(std::span<const Analysis> runs);
 
 }  // namespace tacho::metric

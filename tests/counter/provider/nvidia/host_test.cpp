@@ -41,7 +41,7 @@ class NvidiaHost : public testing::TestWithParam<const char*> {
       for (const metric::Block& block : catalog.blocks)
         if (std::to_string(block.number) == each) selections.push_back({&block});
       for (const metric::Block& block : catalog.blocks)
-        for (const metric::Table& table : block.tables)
+        for (const metric::MetricTable& table : block.tables)
           for (const metric::Metric& metric : table.metrics)
             if (metric.slug == each) selections.push_back({&block, &table, &metric});
     }

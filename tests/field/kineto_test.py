@@ -245,25 +245,6 @@ class Torch(Kineto):
             self.assertEqual(self.device_ns(path)["aten::a"], 5_000, cat)
             self.assertIn(["enqueue"], self.query(path, "select name from tacho.api"))
 
-    def test_inputs_of_operators(self):
-        told = {"External id": 1, "Input Dims": [[8, 3], []], "Input type": ["float", "Scalar"], "Input Strides": [[3, 1], []],
-                "Concrete Inputs": ["", 'a, " b']}
-        events = [span("aten::a", ts, 5, "cpu_op", 83, 83, **told) for ts in (1, 10)] + [operator("aten::b", 20, 5, 2)]
-        for indent in (None, 2):
-            path = self.written("t.json", json.dumps({"traceEvents": events}, indent=indent))
-            self.assertEqual(self.query(path, "select a.name, i.dims, i.types, i.strides, i.concrete from tacho.api a "
-                                        "join tacho.operator_input i on i.id = a.inputs"),
-                             [["aten::a", "[[8, 3], []]", '["float", "Scalar"]', "[[3, 1], []]", r'["", "a, \" b"]']] * 2)
-        self.assertEqual(self.query(path, "select count(*) from tacho.operator_input"), [[1]])
-        told["Input Dims"] = [[number] for number in range(2000)]
-        path = self.trace([span("aten::a", 1, 5, "cpu_op", 83, 83, **told)])
-        self.assertEqual(self.query(path, "select length(dims) from tacho.operator_input"), [[4096]])
-        self.assertIn("the inputs of 1 operator", self.info(path))
-
-    def test_occupancy_that_the_profiler_estimates(self):
-        path = self.trace([kernel("k", 1, 5, 3, grid=[4, 1, 1], block=[32, 1, 1], **{"est. achieved occupancy %": 31})])
-        self.assertEqual(self.query(path, "select occupancy from tacho.kernel where occupancy is not null"), [[31]])
-
     def test_what_a_kernel_event_tells(self):
         path = self.trace([kernel("k", 1, 5, 3, priority=-2, grid=[4, 1, 1], block=[32, 1, 1],
                                   **{"graph id": 6, "graph node id": 9, "Collective name": "allreduce", "Seq": 17,

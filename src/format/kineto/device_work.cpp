@@ -48,12 +48,12 @@ Translator::Lane Translator::lane(const Event& event) {
 }
 
 // `grid` counts workgroups, as CUDA and HIP launches do.
-int64_t Translator::kernel(const KernelFacts& facts, const int64_t (&grid)[3], const int64_t (&block)[3]) {
-  row::Kernel row = imported::launch_of(facts.name, grid, block, false);
-  row.registers = facts.registers;
-  row.shared_dynamic = facts.shared;
-  row.graph = known(facts.graph);
-  row.occupancy = facts.occupancy;
+int64_t Translator::kernel(int64_t name, const int64_t (&grid)[3], const int64_t (&block)[3], int64_t registers,
+                           int64_t shared, int64_t graph) {
+  row::Kernel row = imported::launch_of(name, grid, block, false);
+  row.registers = registers;
+  row.shared_dynamic = shared;
+  row.graph = known(graph);
   return kernels_.row(writer_, row);
 }
 
@@ -99,7 +99,7 @@ int64_t Translator::collective(const Event& event) {
 }
 
 void Translator::kernel_event(const Event& event) {
-  const KernelFacts facts{writer_.string(event.name), event.registers, event.shared, event.graph, event.occupancy};
+  const int64_t name = writer_.string(event.name);
   const Lane on = lane(event);
   row::Dispatch row{.track = on.track,
                     .start = event.time,
@@ -109,10 +109,10 @@ void Translator::kernel_event(const Event& event) {
                     .graph_node = known(event.graph_node),
                     .arguments = collective(event)};
   if (event.block[0] == kUnknown && row.correlation != 0) {
-    deferred_.add({{on.process, row.correlation}, row, facts});
+    deferred_.add({{on.process, row.correlation}, row, name, event.registers, event.shared, event.graph});
     return;
   }
-  row.dim = kernel(facts, event.grid, event.block);
+  row.dim = kernel(name, event.grid, event.block, event.registers, event.shared, event.graph);
   work(row, event, on.process);
 }
 
@@ -213,7 +213,6 @@ bool Translator::device_line(const Event& event) {
                 .registers = event.registers,
                 .shared = event.shared,
                 .static_shared = kUnknown,
-                .occupancy = event.occupancy,
                 .direction = imported::copy_direction(event.name),
                 .copies = !event.memcpy_details.empty() || event.name.find("emcpy") != std::string_view::npos,
                 .fills = event.name.find("emset") != std::string_view::npos,
@@ -224,7 +223,6 @@ bool Translator::device_line(const Event& event) {
       each.block[i] = detail(event.kernel_details, "block", i);
     }
     each.registers = detail(event.kernel_details, "regs");
-    each.occupancy = detail(event.kernel_details, "occ_pct");
     each.static_shared = detail(event.kernel_details, "static_shared");
     each.shared = detail(event.kernel_details, "dynamic_shared");
   }
@@ -281,7 +279,6 @@ void Translator::device_event(const Nameless& each, const Id& pid, const Id& tid
     kernel.registers = each.registers;
     kernel.shared_static = each.static_shared;
     kernel.shared_dynamic = each.shared;
-    kernel.occupancy = each.occupancy;
     writer_.add(row::Dispatch{.track = on.track,
                               .start = each.time,
                               .duration = each.duration,

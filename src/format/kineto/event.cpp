@@ -180,7 +180,6 @@ JsonOutcome argument(JsonTokens& json, Event& event, std::string_view key, bool 
       if (is(key, "registers per thread")) return number_value(json, integer, event.registers);
       break;
     case 25:
-      if (is(key, "est. achieved occupancy %")) return number_value(json, integer, event.occupancy);
       if (is(key, "Process Group Description")) return text_value(json, event, event.collective.group_description);
       break;
     default:
@@ -222,8 +221,7 @@ void clear(Event& event) {
   event.time = event.duration = event::kUnknown;
   event.correlation = event.external = event.device = event.context = event.stream = event.bytes = event.registers =
       event.shared = event.address = event.device_type = event.sequence = event.device_id = event.graph_node =
-          event.graph = event.priority = event.from_device = event.to_device = event.rank = event.occupancy =
-              event::kUnknown;
+          event.graph = event.priority = event.from_device = event.to_device = event.rank = event::kUnknown;
   for (int i = 0; i < 3; ++i) event.grid[i] = event.block[i] = event::kUnknown;
   event.values.clear();
   event.bad_values = 0;

@@ -98,17 +98,16 @@ void Translator::framework_operator(const Event& event, int64_t track) {
   const int64_t own = ++next_operator_;
   if (event.sequence != kUnknown) operators_.add({track, event.time, own});
   if (event.external > 0) operator_causes_.add({owners_.process_of_track(track), event.external}, own);
-  api(event, track, Domain::kOperator, own, inputs_.row(event.inputs));
+  api(event, track, Domain::kOperator, own);
 }
 
-void Translator::api(const Event& event, int64_t track, Domain domain, int64_t correlation, int64_t inputs) {
+void Translator::api(const Event& event, int64_t track, Domain domain, int64_t correlation) {
   writer_.add(
       row::Api{.track = track,
                .start = event.time,
                .duration = event.duration,
                .dim = functions_.row(writer_, row::Function{.name = writer_.string(event.name), .domain = domain}),
-               .correlation = correlation,
-               .inputs = inputs});
+               .correlation = correlation});
 }
 
 void Translator::sync(const Event& event, int64_t track) {
@@ -203,7 +202,7 @@ void Translator::asynchronous(const Event& event, char phase) {
   const int64_t process = owners_.process(event.process);
   const bool older = phase == 'S' || phase == 'T' || phase == 'p' || phase == 'F';
   const int64_t parts[] = {writer_.string(event.category),
-                           event.id.text.empty() ? event.id.number : writer_.string(event.id.text),
+                           owners_.number(event.id),
                            event.id.text.empty() ? 0 : 1,
                            writer_.string(event.scope),
                            event.global_id ? owners_.block() : process,
@@ -305,9 +304,11 @@ Status Translator::finish_deferred() {
   static constexpr int64_t kNothing[3] = {kUnknown, kUnknown, kUnknown};
   while (deferred_.next(waiting)) {
     const auto* const launch = launches_.find(waiting.call);
-    if (launch != nullptr && waiting.facts.shared == kUnknown) waiting.facts.shared = launch->value.shared;
-    waiting.row.dim = launch != nullptr ? kernel(waiting.facts, launch->value.grid, launch->value.block)
-                                        : kernel(waiting.facts, kNothing, kNothing);
+    const int64_t shared = waiting.shared != kUnknown || launch == nullptr ? waiting.shared : launch->value.shared;
+    waiting.row.dim =
+        launch != nullptr
+            ? kernel(waiting.name, launch->value.grid, launch->value.block, waiting.registers, shared, waiting.graph)
+            : kernel(waiting.name, kNothing, kNothing, waiting.registers, shared, waiting.graph);
     work(waiting.row, Event{}, waiting.call.process);
   }
   return {};
@@ -383,7 +384,6 @@ Status Translator::finish() {
   }));
   TACHO_TRY(finish_flows());
   finish_tensors();
-  inputs_.finish();
   owners_.finish();
   return {};
 }

@@ -8,7 +8,6 @@ import json
 import pathlib
 import re
 import sys
-import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 import harness  # noqa: E402, the folder of end-to-end tests is no package

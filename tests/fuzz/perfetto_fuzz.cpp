@@ -63,10 +63,10 @@ std::string changed(std::string_view message, std::mt19937_64& random, int depth
   }
   switch (random() % 7) {
     case 0:
-      fields.erase(fields.begin() + static_cast<std::ptrdiff_t>(at));
+      fields.erase(fields.begin() + static_cast<ptrdiff_t>(at));
       break;
     case 1:
-      fields.insert(fields.begin() + static_cast<std::ptrdiff_t>(random() % fields.size()), field);
+      fields.insert(fields.begin() + static_cast<ptrdiff_t>(random() % fields.size()), field);
       break;
     case 2:
       std::swap(field, fields[random() % fields.size()]);

@@ -188,9 +188,9 @@ Result<bool> CsvRows::next_record() {
 bool CsvRows::fit() {
   if (fields_.size() < columns_.size()) return without_two_times();
   // A comma behind the last cell.
-  if (std::all_of(fields_.begin() + static_cast<std::ptrdiff_t>(columns_.size()), fields_.end(),
+  if (std::all_of(fields_.begin() + static_cast<ptrdiff_t>(columns_.size()), fields_.end(),
                   [](std::string_view cell) { return cell.empty(); })) {
-    cells_.assign(fields_.begin(), fields_.begin() + static_cast<std::ptrdiff_t>(columns_.size()));
+    cells_.assign(fields_.begin(), fields_.begin() + static_cast<ptrdiff_t>(columns_.size()));
     if (numbers_parse(cells_)) return true;
   }
   return drop_index() || join_name();
@@ -230,9 +230,9 @@ bool CsvRows::join_name() {
     for (const char c : fields_[i])
       depth += c == '<' || c == '(' || c == '[' || c == '{' ? 1 : c == '>' || c == ')' || c == ']' || c == '}' ? -1 : 0;
   }
-  cells_.assign(fields_.begin(), fields_.begin() + static_cast<std::ptrdiff_t>(at));
+  cells_.assign(fields_.begin(), fields_.begin() + static_cast<ptrdiff_t>(at));
   cells_.push_back(joined_);
-  cells_.insert(cells_.end(), fields_.begin() + static_cast<std::ptrdiff_t>(at + surplus + 1), fields_.end());
+  cells_.insert(cells_.end(), fields_.begin() + static_cast<ptrdiff_t>(at + surplus + 1), fields_.end());
   if (!numbers_parse(cells_)) return false;
   ++joined_rows_;
   return true;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/operators/places.h"
 #include "base/saturating.h"
 #include "walk/sweep.h"
 #include "walk/time/busy_time.h"
@@ -21,7 +22,8 @@ Result<std::vector<DeviceLoad>> device_load(const trace::Trace& trace) {
     walk::BusyTime time;
     bool any = false;
   };
-  std::map<int64_t, State> states;
+  const DeviceNumbers numbers(trace);
+  std::map<size_t, State> states;  // by physical device
   std::vector<State*> of_track(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)), nullptr);
   walk::Sweep sweep(trace, kTables);
   walk::RowSlice slice;
@@ -29,8 +31,8 @@ Result<std::vector<DeviceLoad>> device_load(const trace::Trace& trace) {
     const auto at = static_cast<size_t>(slice.track);
     if (of_track[at] == nullptr) {
       const int64_t device = trace.cell(Table::kTrack, slice.track, column::Track::device);
-      of_track[at] = &states[device];
-      of_track[at]->load.device = device;
+      of_track[at] = &states[numbers.device(device)];
+      if (of_track[at]->load.device == 0) of_track[at]->load.device = device;
     }
     State& state = *of_track[at];
     if (!state.any) state.load.first = slice.start[0];
@@ -50,7 +52,8 @@ Result<std::vector<DeviceLoad>> device_load(const trace::Trace& trace) {
   }
   TACHO_TRY(Status(sweep.status()));
   std::vector<DeviceLoad> result;
-  for (auto& [device, state] : states) {
+  for (auto& [number, state] : states) {
+    const int64_t device = state.load.device;
     state.load.busy = state.time.busy();
     state.load.last = std::max(state.time.until(), state.load.first);
     state.load.index = device > 0 ? trace.cell(Table::kDevice, device, column::Device::index) : 0;

@@ -11,7 +11,7 @@
 namespace tacho::analysis {
 
 struct DeviceLoad {
-  int64_t device = 0;  // row; 0 = not known
+  int64_t device = 0;  // its first row; 0 = not known
   int64_t index = 0;   // the vendor's number
   std::string name;
   int64_t operations = 0;  // dispatches, copies, fills
@@ -19,7 +19,7 @@ struct DeviceLoad {
   int64_t busy = 0;        // ns in which at least one ran
   int64_t first = 0, last = 0;
 };
-/// Per device, in the order of table device; first and last are the device's own.
+/// Per physical device (DeviceNumbers), in the order in which they appeared; first and last are the device's own.
 Result<std::vector<DeviceLoad>> device_load(const trace::Trace& trace);
 
 }  // namespace tacho::analysis

@@ -61,6 +61,10 @@ class ScopeOfKeys(FieldCase):
         rows = self.table("merged_plain.json", "operator")
         self.assertEqual(rows["aten::mm"]["TotalDeviceNs"], 1_800_000)
         self.assertEqual(rows["aten::softmax"]["TotalDeviceNs"], 3_000_000)
+        # Each rank's GPU 0 is a GPU of its own, in every command.
+        self.assertEqual(re.findall(r"^ +([\d.]+ ms) .* GPU \d", self.info("merged_plain.json"), re.M), ["1.80 ms", "3.00 ms"])
+        busy = json.loads(self.tacho("busy", FILES / "merged_plain.json", "--output-format", "json"))["rows"]
+        self.assertEqual(sorted(row[1] for row in busy), [1_800_000, 3_000_000])
 
     def test_operators_that_overlap(self):
         rows = self.table("overlapping_operators.json", "operator")

@@ -105,6 +105,22 @@ std::string process_name(const trace::Trace& trace, int64_t process) {
   return name;
 }
 
+namespace {
+
+// Whose numbers the index of a device is one of: its owner's host, else rank, else the owner itself. "" for devices that
+// no process owns.
+std::string machine_of(const trace::Trace& trace, int64_t device) {
+  const int64_t owner = trace.cell(Table::kDevice, device, column::Device::process);
+  if (owner <= 0) return {};
+  if (const std::string_view host = trace.text(Table::kProcess, owner, column::Process::host); !host.empty())
+    return fmt::format("host {}", host);
+  if (const int64_t rank = trace.cell(Table::kProcess, owner, column::Process::rank); rank != kUnknown)
+    return fmt::format("rank {}", rank);
+  return fmt::format("process {}", owner);
+}
+
+}  // namespace
+
 DeviceNumbers::DeviceNumbers(const trace::Trace& trace) {
   struct Facts {
     int64_t kind, index;
@@ -119,10 +135,11 @@ DeviceNumbers::DeviceNumbers(const trace::Trace& trace) {
     const int64_t kind = trace.cell(Table::kDevice, row, column::Device::kind);
     const int64_t index = trace.cell(Table::kDevice, row, column::Device::index);
     const std::string uuid(trace.text(Table::kDevice, row, column::Device::uuid));
-    // A rank may see its GPU as number 0, so compare the unique id.
-    const auto key = uuid.empty()
-                         ? std::tuple(kind, index, std::string(trace.text(Table::kDevice, row, column::Device::name)))
-                         : std::tuple(kind, int64_t{-1}, uuid);
+    // A rank may see its GPU as number 0, so compare the unique id, else where the number is counted.
+    const auto key = uuid.empty() ? std::tuple(kind, index,
+                                               fmt::format("{} {}", machine_of(trace, row),
+                                                           trace.text(Table::kDevice, row, column::Device::name)))
+                                  : std::tuple(kind, int64_t{-1}, uuid);
     const auto [at, fresh] = known.try_emplace(key, unique.size());
     if (fresh) unique.push_back({kind, index, ""});
     devices_.push_back(at->second);

@@ -368,7 +368,7 @@ int64_t add_head(Sections& out, const trace::Trace& trace, const report::Screen&
 }
 
 // The cost of tracing itself, and the losses.
-void add_account(Sections& out, const trace::Trace& trace) {
+bool add_account(Sections& out, const trace::Trace& trace) {
   std::string account;
   double hook = 0;
   int64_t counted_processes = 0;
@@ -388,7 +388,8 @@ void add_account(Sections& out, const trace::Trace& trace) {
     if (drain > 0) account += fmt::format("; tacho itself {} of CPU beside it", duration(drain * 1e9));
   }
   const auto losses = analysis::loss_sentences(trace);
-  if (!account.empty() || !losses.empty()) out.heading("Our own cost and losses");
+  const bool headed = !account.empty() || !losses.empty();
+  if (headed) out.heading("Our own cost and losses");
   if (!account.empty()) out.sentence(account);
   for (const std::string& sentence : losses) out.painted_sentence(sentence, report::Paint::kYellow);
   if (!trace.complete())
@@ -396,14 +397,17 @@ void add_account(Sections& out, const trace::Trace& trace) {
   else if (losses.empty() && !account.empty() && !trace.property(Table::kEnd, 0, "unrecorded_processes"))
     out.line("  nothing was lost");
   for (const std::string& sentence : analysis::filter_sentences(trace)) out.sentence(sentence + ", as asked");
+  return headed;
 }
 
-void add_notes(Sections& out, const trace::Trace& trace) {
+void add_notes(Sections& out, const trace::Trace& trace, bool headed) {
   std::vector<int64_t> severity, text;
   for (size_t chunk = 0; chunk < trace.chunks(Table::kNote).size(); ++chunk) {
     if (!trace.decode(Table::kNote, chunk, column::Note::severity, severity) ||
         !trace.decode(Table::kNote, chunk, column::Note::text, text))
       break;
+    if (!headed && !text.empty()) out.heading("Remarks");
+    headed = headed || !text.empty();
     for (size_t i = 0; i < text.size(); ++i)
       out.sentence(fmt::format("{}: {}", event::to_string(static_cast<event::NoteSeverity>(severity[i])),
                                report::clean(trace.string(text[i]))));
@@ -464,8 +468,7 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
   add_host_time(out, trace, fewer);
   add_mpi(out, trace, run);
   add_findings(out, trace, options);
-  add_account(out, trace);
-  add_notes(out, trace);
+  add_notes(out, trace, add_account(out, trace));
   out.line("");
   add_files(out, trace, events, options);
   if (options.kept && options.next_steps && events > 0) add_next_steps(out, trace, options);

@@ -107,8 +107,8 @@ std::string process_name(const trace::Trace& trace, int64_t process) {
 
 namespace {
 
-// Whose numbers the index of a device is one of: its owner's host, else rank, else the owner itself. "" for devices that
-// no process owns.
+// Whose numbers the index of a device is one of: its owner's host, else rank, else the owner itself. "" for devices
+// that no process owns.
 std::string machine_of(const trace::Trace& trace, int64_t device) {
   const int64_t owner = trace.cell(Table::kDevice, device, column::Device::process);
   if (owner <= 0) return {};

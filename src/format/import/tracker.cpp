@@ -172,7 +172,8 @@ void ImportTracker::finish() {
         if (each.scope == 0 && each.index == index) facts = &each.facts;
     // Some tools number devices by agent among events and from 0 where they describe them. A single one must be it.
     if (facts == nullptr && of_scope == 1)
-      facts = &std::find_if(facts_.begin(), facts_.end(), [&](const auto& each) { return each.scope == scope; })->facts;
+      for (const DescribedDevice& each : facts_)
+        if (each.scope == scope) facts = &each.facts;
     if (facts != nullptr) apply(device, *facts);
     if (last_scope_ > 0 && scope == 0) writer_.update(Table::kDevice, device, column::Device::process, main_process(0));
   }

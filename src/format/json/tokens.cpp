@@ -56,7 +56,7 @@ bool shows_no_escapes(std::string_view text) {
 bool looks_like_path(std::string_view text) {
   const size_t slash = text.rfind('\\');
   const std::string_view last = slash != std::string_view::npos ? text.substr(slash + 1) : std::string_view();
-  return last.find('.') != std::string_view::npos && last.find("\"") == std::string_view::npos;
+  return last.find('.') != std::string_view::npos && last.find('"') == std::string_view::npos;
 }
 
 void keep_backslashes(std::string_view text, std::string& out) {

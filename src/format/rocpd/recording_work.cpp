@@ -193,11 +193,11 @@ Status RecordingReader::copies() {
                    : writer_.dimension(row::CopyShape{.direction = direction,
                                                       .source_device = from_host ? 0 : device(source),
                                                       .target_device = to_host ? 0 : device(target)});
-        const auto put = [&](auto values) {
+        const auto put = [&, dimension = shape->second](auto values) {
           values.track = track;
           values.start = here.span.start;
           values.duration = here.span.duration;
-          values.dim = shape->second;
+          values.dim = dimension;
           values.correlation = here.about.stack;
           values.bytes = size_known(scan.number(kOwn + 3));
           values.graph_node = scan.id(kOwn + 5);

@@ -242,25 +242,24 @@ void choose_order(const Relation& relation, double total, const sqlite3_index_in
     return relation.columns[static_cast<size_t>(term.iColumn)];
   };
   const bool ascending = terms.size() == 1 && terms[0].desc == 0;
-  plan.ordered = true;
-  if (plan.number == 1) {
-    plan.text += "n";
-  } else if (plan.number == 2 || terms.empty()) {
-    plan.ordered = false;
-    plan.text += "n";
-  } else if (std::ranges::all_of(terms, [&](const auto& term) { return term.iColumn >= 0 && about(term).few; })) {
-    plan.text += "g";
-    for (const auto& term : terms) plan.text += fmt::format(" {} {}", term.iColumn, static_cast<int>(term.desc));
-    plan.cost += total * 0.5;
-  } else if (ascending && (terms[0].iColumn < 0 || about(terms[0]).id)) {
-    plan.text += "n";
-  } else if (ascending && about(terms[0]).time && may_go_by_time(relation, info)) {
-    plan.text += "t";
-    plan.cost += total * 0.2;
-  } else {
-    plan.ordered = false;
-    plan.text += "n";
+  // One row by its id is in every order; what a lookup finds, SQLite sorts.
+  plan.ordered = plan.number == 1;
+  std::string order = "n";
+  if (plan.number == 0 && !terms.empty()) {
+    if (std::ranges::all_of(terms, [&](const auto& term) { return term.iColumn >= 0 && about(term).few; })) {
+      order = "g";
+      for (const auto& term : terms) order += fmt::format(" {} {}", term.iColumn, static_cast<int>(term.desc));
+      plan.cost += total * 0.5;
+      plan.ordered = true;
+    } else if (ascending && (terms[0].iColumn < 0 || about(terms[0]).id)) {
+      plan.ordered = true;
+    } else if (ascending && about(terms[0]).time && may_go_by_time(relation, info)) {
+      order = "t";
+      plan.cost += total * 0.2;
+      plan.ordered = true;
+    }
   }
+  plan.text += order;
 }
 
 // idxStr: the constraints as "column comparison ..." in the order of the arguments, "|", the order, "|", the

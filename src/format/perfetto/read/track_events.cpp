@@ -129,10 +129,9 @@ void TrackEvents::marker(SliceRow& made, const EventPacket& packet, const Parsed
   const bool on_queue = event.category.kind == Kind::kDeviceMarker &&
                         (line.role == TraceLine::Role::kQueue || facts_.queue.device != kUnknown);
   made.track = on_queue ? lines_.queue_track(line, facts_.queue) : track_of(line);
-  const MarkerKind kind = instant                                      ? MarkerKind::kMark
-                          : line.role == TraceLine::Role::kThread      ? MarkerKind::kPushPop
-                          : event.category.kind == Kind::kDeviceMarker ? MarkerKind::kStartStop
-                                                                       : MarkerKind::kStartStop;
+  const MarkerKind kind = instant                                 ? MarkerKind::kMark
+                          : line.role == TraceLine::Role::kThread ? MarkerKind::kPushPop
+                                                                  : MarkerKind::kStartStop;
   // A category of no meaning to tacho stays the marker's; "marker_api" says only that it is one.
   const bool ours = event.category.kind == Kind::kMarker || event.category.kind == Kind::kCall;
   const int64_t category = facts_.category != 0 ? facts_.category : ours ? 0 : event.category.text;

@@ -3,6 +3,7 @@
 #include "format/format.h"
 
 #include <filesystem>
+#include <set>
 
 #include "format/chrome_json/chrome_json.h"
 #include "format/csv/csv.h"
@@ -14,6 +15,7 @@
 #include "format/rocprofv3_csv/rocprofv3_csv.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"
 #include "format/rpd/rpd.h"
+#include "format/source/names.h"
 #include "format/source/source.h"
 #include "format/stacks/stacks.h"
 
@@ -73,6 +75,24 @@ const Reader* reader_of(const std::string& path, const Face& face) {
 }
 
 }  // namespace
+
+void leave_out_repeated(std::vector<std::string>& files, const std::vector<std::string>& parts) {
+  std::set<std::string, std::less<>> written;  // without packing; of CSV files what stands before "results.pftrace"
+  for (const std::string& file : files) written.emplace(without_packing(file));
+  for (const std::string& part : parts) {
+    const std::string_view name = std::string_view(part).substr(part.rfind('/') + 1);
+    if (const auto run = rocprofv3_csv::run_of_part(name))
+      written.insert(part.substr(0, part.size() - name.size()) + std::string(*run) + "results");
+  }
+  std::erase_if(files, [&](const std::string& file) {
+    const std::string_view plain = without_packing(file);
+    const std::string stem(plain.substr(0, plain.rfind('.')));
+    const auto beside = [&](const char* ending) { return written.contains(stem + ending); };
+    if (plain.ends_with(".csv")) return beside(".json");
+    return named_like_perfetto(file) &&
+           (beside(".tacho") || beside(".rpd") || beside(".db") || beside(".json") || beside(""));
+  });
+}
 
 Result<bool> read_foreign(const std::string& path, trace::TraceWriter& writer) {
   const Reader* const reader = reader_of(path, face_of(path));

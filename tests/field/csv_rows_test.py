@@ -1,7 +1,10 @@
 """Rows of AMD's CSV files whose cells do not stand as their header says, and folders that hold them."""
+import gzip
 import json
 
+from files_test import FILES
 from files_test import FieldCase
+from files_test import TACHO
 from files_test import harness
 
 COLUMNS = ("Kind,Agent_Id,Queue_Id,Stream_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id,Start_Timestamp,End_Timestamp,"
@@ -155,6 +158,38 @@ class CsvRows(FieldCase):
         self.assertEqual(self.imported("a"), ["out.tacho"])
         self.assertEqual(self.query(self.folder / "out.tacho", "select count(*), sum(duration) from tacho.dispatch"), [[5, 2000]])
         self.assertEqual(self.query(self.folder / "a/out/pass_1", "select count(*) from tacho.dispatch"), [[5]])
+
+    def test_perfetto_traces_of_another_run(self):
+        self.tacho("export", "-f", "pftrace", "-o", "p.pftrace", self.written("t_kernel_trace.csv", file_of(row(1, "other"))))
+        perfetto = (self.folder / "p.pftrace").read_bytes()
+        names = lambda: [name for (name,) in self.query(self.folder / "out.tacho", "select name from tacho.dispatch order by name")]
+        for ending, data in (("perfetto-trace", perfetto), ("pftrace.gz", gzip.compress(perfetto))):
+            folder = self.folder / ending
+            folder.mkdir()
+            (folder / f"b.{ending}").write_bytes(data)
+            self.imported(folder)
+            self.assertEqual(names(), ["other"], ending)
+            (folder / "7_kernel_trace.csv").write_text(file_of(row(1, "k")))
+            self.imported(folder)
+            self.assertEqual(names(), ["k", "other"], ending)
+            (folder / f"b.{ending}").rename(folder / f"7_results.{ending}")
+            (folder / f"c.{ending}").write_bytes(b"about\n")
+            self.imported(folder)
+            self.assertEqual(names(), ["k"], ending)
+            said = self.run_command(TACHO, "import", folder, "-o", "out", "--overwrite").stderr.decode()
+            self.assertIn(f"{folder}: 1 Perfetto trace is left out: other files of the same run hold more", said)
+            self.assertIn(f"c.{ending}: is left out: its name is that of a Perfetto trace, and its contents are not", said)
+
+    def test_packed_databases(self):
+        whole = (FILES / "rpd_schema1.rpd").read_bytes()
+        folder = self.folder / "packed"
+        folder.mkdir()
+        (folder / "a.rpd.gz").write_bytes(gzip.compress(whole))
+        self.assertEqual(self.imported(folder), ["out.tacho"])
+        (folder / "notes.txt").write_text("about")
+        self.run_command(TACHO, "ranks", folder, code=None)
+        result = self.run_command(TACHO, "packed/a.rpd.gz", code=1)
+        self.assertIn("tacho info packed/a.rpd.gz", result.stderr.decode())
 
     def test_profile_folders_become_no_traces(self):
         counted = "".join(f"{i},1,1,4711,4711,1024,64,0,0,16,0,32,64,\"add(int*, int)\",{1000 * i + 1000},{1000 * i + 1400},0,16\n" for i in range(5))

@@ -14,8 +14,8 @@
 #include "cli/files/writer_names.h"
 #include "cli/shared/command_line.h"
 #include "format/format.h"
-#include "format/rocprof_v1/rocprof_v1.h"
 #include "format/rocprofv3_csv/rocprofv3_csv.h"
+#include "format/source/names.h"
 #include "format/source/source.h"
 #include "report/output.h"
 
@@ -28,26 +28,28 @@ bool has_ending(std::string_view name, std::initializer_list<std::string_view> e
   return std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
-// True for the JSON of rocprof v1, whatever its name.
-bool is_rocprof_json(const std::string& path) {
-  if (!has_ending(path, {".json", ".json.gz", ".json.zst"})) return false;
-  return format::rocprof_v1::accepts(path, format::source::peek(path).text, false);
-}
-
-// Without X.csv beside an X.json of rocprof v1: it has the same kernels.
-void leave_out_repeated(std::vector<std::string>& traces) {
-  std::erase_if(traces, [&](const std::string& path) {
-    if (!path.ends_with(".csv")) return false;
-    const std::string stem = path.substr(0, path.size() - std::string_view(".csv").size());
-    return std::any_of(traces.begin(), traces.end(),
-                       [&](const std::string& other) { return other == stem + ".json" || other == stem + ".json.gz"; });
+// True for a file of a trace that AMD's tools write, as far as its name and its first bytes say.
+bool is_amd_trace(const std::string& path) {
+  if (!format::named_like_a_trace(path)) return false;
+  const std::string_view plain = format::without_packing(path);
+  const bool perfetto = format::named_like_perfetto(path);
+  if (!perfetto && !plain.ends_with(".json")) return format::open_any(path).has_value();
+  // Others write JSON, too, and not only traces.
+  const std::string head = format::source::peek(path).text;
+  return std::any_of(format::readers().begin(), format::readers().end(), [&](const format::Reader& reader) {
+    const bool amd = perfetto || reader.name == "rocprofv3" || reader.name == "rocprof";
+    return amd && reader.accepts(path, head, false);
   });
 }
 
 // Folders of rocprofv3's CSV files, and single files of other formats, to four levels below `folder`. A folder of CSV
-// files is read as a whole, with the folders right below it.
-std::vector<std::string> find_traces(const std::string& folder, const workload::ForeignCounters& counters) {
-  std::vector<std::string> found, perfetto;
+// files is read as a whole, with the folders right below it. `notes` say what was left out.
+std::vector<std::string> find_traces(const std::string& folder, const workload::ForeignCounters& counters,
+                                     std::vector<std::string>& notes) {
+  constexpr size_t kMost = 1000;
+  std::vector<std::string> found;
+  std::ptrdiff_t repeated = 0;
+  bool too_many = false;
   std::error_code error;
   const auto is_counters = [&](const std::string& path) {
     return std::find(counters.passes.begin(), counters.passes.end(), path) != counters.passes.end();
@@ -63,38 +65,45 @@ std::vector<std::string> find_traces(const std::string& folder, const workload::
   };
   const auto look = [&](const auto& self, const std::string& where, int depth, bool within_set) -> void {
     if (std::find(counters.folders.begin(), counters.folders.end(), where) != counters.folders.end()) return;
-    std::vector<std::string> below, traces;
-    bool set = false;
+    std::vector<std::string> below, traces, parts;
     for (const auto& entry : fs::directory_iterator(where, fs::directory_options::skip_permission_denied, error)) {
       std::error_code ignored;
       const std::string path = entry.path().string(), name = entry.path().filename().string();
       if (entry.is_directory(ignored))
         below.push_back(path);
-      else if (format::rocprofv3_csv::is_part_of_folder(name))
-        set = true;
-      else if (is_csv_trace(path) ||
-               (has_ending(name, {".db", ".rpd", ".tacho", "_results.json", "_results.json.gz", "results.csv"}) &&
-                !is_counters(path) && format::open_any(path)) ||
-               is_rocprof_json(path))
+      else if (format::rocprofv3_csv::run_of_part(name))
+        parts.push_back(path);
+      else if (is_csv_trace(path) || is_amd_trace(path) ||
+               (name.ends_with("results.csv") && !is_counters(path) && format::open_any(path)))
         traces.push_back(path);
-      else if (has_ending(name, {".pftrace", ".pftrace.gz"}) && perfetto.size() < 1000)
-        perfetto.push_back(path);
-      if (traces.size() + found.size() > 1000) break;
+      else if (format::named_like_perfetto(name))
+        notes.push_back(path + ": is left out: its name is that of a Perfetto trace, and its contents are not");
+      if (traces.size() + found.size() > kMost) {
+        too_many = true;
+        break;
+      }
     }
     std::sort(below.begin(), below.end());
     std::sort(traces.begin(), traces.end());
-    leave_out_repeated(traces);
-    const bool here = set && !within_set && csv != format::readers().end() && csv->accepts(where, "", true);
+    const auto perfetto_traces = [&] {
+      return std::count_if(traces.begin(), traces.end(),
+                           [](const std::string& path) { return format::named_like_perfetto(path); });
+    };
+    repeated += perfetto_traces();
+    format::leave_out_repeated(traces, parts);
+    repeated -= perfetto_traces();
+    const bool here = !parts.empty() && !within_set && csv != format::readers().end() && csv->accepts(where, "", true);
     if (here) found.push_back(where);
     found.insert(found.end(), traces.begin(), traces.end());
     if (depth < 4)
       for (const std::string& path : below) self(self, path, depth + 1, here);
   };
   look(look, folder, 0, false);
-  // Beside other outputs of the same run they hold less.
-  if (!found.empty()) return found;
-  std::sort(perfetto.begin(), perfetto.end());
-  return perfetto;
+  if (repeated > 0)
+    notes.push_back(fmt::format("{}: {} Perfetto trace{} left out: other files of the same run hold more", folder,
+                                repeated, repeated == 1 ? " is" : "s are"));
+  if (too_many) notes.push_back(fmt::format("{}: holds more than {} traces; not all were read", folder, kMost));
+  return found;
 }
 
 // Databases and JSON of rocprofv3 hold counters, too: as rocprofv3's CSV files in `place` they join the other passes.
@@ -155,14 +164,17 @@ int run_import(int argc, char** argv) {
                                                         : ": there is no such folder"));
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
   workload::ForeignCounters counters = workload::find_foreign_counters(folder);
-  const std::vector<std::string> traces = find_traces(folder, counters);
+  std::vector<std::string> written, notes;
+  const std::vector<std::string> traces = find_traces(folder, counters, notes);
   const auto place = TemporaryFolder::create(temporary_folder() + "/tacho-import-");
   if (!place) return complain(kBadInput, place.error().message);
   if (const Status done = add_counters_of(traces, place->path(), counters); !done)
     return complain(kBadInput, done.error().message);
   const bool profile = !counters.passes.empty() || !counters.folders.empty();
-  if (!profile && traces.empty())
+  if (!profile && traces.empty()) {
+    for (const std::string& note : notes) complain(kOk, note);
     return complain(kBadInput, folder + ": nothing that AMD's tools write lies in it or in the four levels below");
+  }
   if (counters.passes.empty() && counters.folders.size() > 1)
     return complain(kBadInput, fmt::format("{}: holds {} folders of rocprof-compute; import them one by one: {}",
                                            folder, counters.folders.size(), counters.folders.front()));
@@ -175,7 +187,6 @@ int run_import(int argc, char** argv) {
     if (!name.empty() && !overwrite && fs::exists(name, error))
       return complain(kBadInput, name + ": exists; choose another name with -o, or --overwrite replaces it");
   ignore_output_signals();
-  std::vector<std::string> written, notes;
   if (!traces.empty()) {
     if (const Status done = write_trace(traces, trace_name, overwrite, notes); !done)
       return complain(kBadInput, done.error().message);

@@ -11,6 +11,7 @@
 #include "base/files/run_name.h"
 #include "base/format.h"
 #include "cli/shared/suggest.h"
+#include "format/source/names.h"
 #include "launch/launcher.h"
 
 namespace tacho::cli {
@@ -31,8 +32,7 @@ bool is_source(const std::string& path) {
 }
 
 bool is_recording(const std::string& path) {
-  for (const char* ending : {".tacho", ".rpd", ".db", ".json", ".json.gz", ".pftrace", ".proto"})
-    if (path.ends_with(ending)) return true;
+  if (format::named_like_a_trace(path) || path.ends_with(".proto")) return true;
   std::ifstream file(path, std::ios::binary);
   char head[7] = {};
   file.read(head, 6);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "base/files/sorted_file.h"
@@ -16,6 +17,7 @@
 #include "format/rocprofv3_csv/csv_rows.h"
 #include "format/rocprofv3_csv/rocprofv3_csv.h"
 #include "format/shared/rocprof_words.h"
+#include "format/source/names.h"
 #include "walk/names/names.h"
 #include "workload/import.h"
 
@@ -68,8 +70,7 @@ constexpr Ending kOlderBeginnings[] = {
 // The kind of a file by its name, and what it shares with the other files of its process: their prefix, or for rocprof
 // v2's files what they end in.
 Kind kind_of(std::string_view name, std::string_view& prefix) {
-  for (const std::string_view packed : {".gz", ".zst"})
-    if (name.ends_with(packed)) name.remove_suffix(packed.size());
+  name = without_packing(name);
   for (const Ending& beginning : kOlderBeginnings) {
     if (!name.starts_with(beginning.text) || !name.ends_with(".csv")) continue;
     prefix = name.substr(beginning.text.size());
@@ -791,10 +792,11 @@ bool accepts(std::string_view path, std::string_view head, bool folder) {
   return kind_of_header(columns) != Kind::kNone;
 }
 
-bool is_part_of_folder(std::string_view name) {
+std::optional<std::string_view> run_of_part(std::string_view name) {
   std::string_view prefix;
   const Kind kind = kind_of(name, prefix);
-  return kind != Kind::kNone && kind != Kind::kAgents && kind != Kind::kCounters;
+  if (kind == Kind::kNone || kind == Kind::kAgents || kind == Kind::kCounters) return std::nullopt;
+  return prefix;
 }
 
 Status read_into(const std::string& path, trace::TraceWriter& writer) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,8 +17,9 @@ namespace tacho::format::rocprofv3_csv {
 /// such a file, recognised by its header.
 bool accepts(std::string_view path, std::string_view head, bool folder);
 
-/// True for the name of a trace that the folder around it is read for ("123_kernel_trace.csv", "results_77.csv").
-bool is_part_of_folder(std::string_view name);
+/// For the name of a trace that the folder around it is read for ("123_kernel_trace.csv", "results_77.csv"): what its
+/// run's other files share with it ("123_", "77.csv"), a part of `name`.
+std::optional<std::string_view> run_of_part(std::string_view name);
 
 /// Reads all files into a temporary trace. Files with the same prefix ("<pid>_", "out_") belong to one process, files
 /// in the same folder to one host. Finds columns by their headers, so it reads the files of all versions of rocprofv3.

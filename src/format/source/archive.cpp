@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/text/utf8.h"
+#include "format/source/names.h"
 
 namespace tacho::format::source {
 namespace {
@@ -51,11 +52,7 @@ class Members {
     return text;
   }
   static bool is_trace(std::string_view name) {
-    for (const std::string_view packed : {".gz", ".zst"})
-      if (name.ends_with(packed)) name.remove_suffix(packed.size());
-    for (const std::string_view ending : {".json", ".csv", ".rpd", ".db", ".pftrace", ".perfetto-trace", ".tacho"})
-      if (name.ends_with(ending)) return true;
-    return false;
+    return named_like_a_trace(name) || without_packing(name).ends_with(".csv");
   }
 
   std::string_view kind_;

@@ -14,6 +14,7 @@
 #include "base/files/temporary.h"
 #include "event/collective_kernels.h"
 #include "format/format.h"
+#include "format/source/names.h"
 #include "ranks/read/rank_pass.h"
 #include "trace/read/rows.h"
 
@@ -23,26 +24,6 @@ namespace {
 using event::Table;
 namespace column = event::column;
 namespace fs = std::filesystem;
-
-bool named_like_a_trace(const std::string& name) {
-  for (const std::string_view ending :
-       {".tacho", ".rpd", ".db", ".json", ".json.gz", ".pftrace", ".pftrace.gz", ".pftrace.zst", ".perfetto-trace"})
-    if (name.ends_with(ending)) return true;
-  return false;
-}
-
-// Without X.pftrace beside another trace named X: tools write one run in several formats.
-void leave_out_repeated(std::vector<std::string>& files) {
-  constexpr std::string_view kPerfetto = ".pftrace";
-  const std::set<std::string> all(files.begin(), files.end());
-  std::erase_if(files, [&](const std::string& file) {
-    const size_t at = file.rfind(kPerfetto);
-    if (at == std::string::npos) return false;
-    const std::string stem = file.substr(0, at);
-    return std::ranges::any_of(std::initializer_list<std::string_view>{".tacho", ".rpd", ".db", ".json", ".json.gz"},
-                               [&](std::string_view ending) { return all.contains(stem + std::string(ending)); });
-  });
-}
 
 // Where the trace's clock stands against CLOCK_REALTIME.
 Status find_realtime(const trace::Trace& trace, RankRun& run) {
@@ -127,7 +108,7 @@ Status list_traces(const std::vector<std::string>& inputs, std::vector<std::stri
     if (error) return fail("{}: {}", input, error.message());
     while (at != end) {
       if (at->is_regular_file(error)) {
-        if (named_like_a_trace(at->path().filename().string()))
+        if (format::named_like_a_trace(at->path().filename().string()))
           found.push_back(at->path().string());
         else
           ++others;
@@ -135,7 +116,7 @@ Status list_traces(const std::vector<std::string>& inputs, std::vector<std::stri
       at.increment(error);
       if (error) return fail("{}: {}", input, error.message());
     }
-    leave_out_repeated(found);
+    format::leave_out_repeated(found);
     std::sort(found.begin(), found.end());
     // rocprofv3's CSV files are one trace together.
     const auto readable = [&](const format::Reader& reader) { return reader.accepts(input, {}, true); };
@@ -145,7 +126,8 @@ Status list_traces(const std::vector<std::string>& inputs, std::vector<std::stri
     }
     if (found.empty())
       return fail(
-          "{}: no trace lies in this folder ({} other file{}); traces end in .tacho, .json, .json.gz, .rpd, .db or .pftrace",
+          "{}: no trace lies in this folder ({} other file{}); traces end in .tacho, .json, .rpd, .db, .pftrace or "
+          ".perfetto-trace, and packed ones in .gz or .zst behind that",
           input, others, others == 1 ? "" : "s");
     if (others > 0)
       remarks.push_back(fmt::format("{}: {} file{} whose name is no trace's {} left out", input, others,

@@ -14,6 +14,8 @@ V1 = ("Index,KernelName,gpu-id,queue-id,queue-index,pid,tid,grd,wgr,lds,scr,arch
       "DispatchNs,BeginNs,EndNs,CompleteNs")
 V2 = ("Dispatch_ID,GPU_ID,Queue_ID,PID,TID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,"
       "Wave_Size,Kernel_Name,Start_Timestamp,End_Timestamp,Correlation_ID")
+CALLS = "Domain,Function,Process_Id,Thread_Id,Correlation_Id,Start_Timestamp,End_Timestamp\n"
+COPIES = "Kind,Direction,Source_Agent_Id,Destination_Agent_Id,Correlation_Id,Start_Timestamp,End_Timestamp\n"
 
 
 def row(number, name, start=None, end=None):
@@ -158,6 +160,18 @@ class CsvRows(FieldCase):
         self.assertEqual(self.imported("a"), ["out.tacho"])
         self.assertEqual(self.query(self.folder / "out.tacho", "select count(*), sum(duration) from tacho.dispatch"), [[5, 2000]])
         self.assertEqual(self.query(self.folder / "a/out/pass_1", "select count(*) from tacho.dispatch"), [[5]])
+
+    def test_a_run_that_is_called_results(self):
+        for prefix in ("results_", "other_", "hip_api_trace_"):
+            folder = f"named_{prefix}"
+            self.write(f"{folder}/{prefix}kernel_trace.csv", file_of(row(1, "k")))
+            self.write(f"{folder}/{prefix}hip_api_trace.csv", CALLS + "HIP_RUNTIME_API,hipLaunchKernel,77,77,1,1000000000,1000000100\n")
+            self.write(f"{folder}/{prefix}memory_copy_trace.csv", COPIES + "MEMORY_COPY,MEMORY_COPY_HOST_TO_DEVICE,CPU 0,GPU 0,2,1000002000,1000002100\n")
+            for table in ("dispatch", "api", "copy"):
+                self.assertEqual(self.query(self.folder / folder, f"select count(*) from tacho.{table}"), [[1]], (prefix, table))
+        self.write("calls/results_hip_api_trace.csv", CALLS + "HIP_RUNTIME_API,hipLaunchKernel,77,77,1,1000000000,1000000100\n")
+        self.assertEqual(self.query(self.folder / "calls", "select count(*) from tacho.api"), [[1]])
+        self.assertEqual(self.imported("calls"), ["out.tacho"])
 
     def test_perfetto_traces_of_another_run(self):
         self.tacho("export", "-f", "pftrace", "-o", "p.pftrace", self.written("t_kernel_trace.csv", file_of(row(1, "other"))))

@@ -71,11 +71,6 @@ constexpr Ending kOlderBeginnings[] = {
 // v2's files what they end in.
 Kind kind_of(std::string_view name, std::string_view& prefix) {
   name = without_packing(name);
-  for (const Ending& beginning : kOlderBeginnings) {
-    if (!name.starts_with(beginning.text) || !name.ends_with(".csv")) continue;
-    prefix = name.substr(beginning.text.size());
-    return beginning.kind;
-  }
   for (const Ending& ending : kEndings) {
     if (!name.ends_with(ending.text)) continue;
     prefix = name.substr(0, name.size() - ending.text.size());
@@ -88,6 +83,12 @@ Kind kind_of(std::string_view name, std::string_view& prefix) {
       continue;
     }
     return ending.kind;
+  }
+  // After the endings: rocprofv3 -o results writes "results_kernel_trace.csv".
+  for (const Ending& beginning : kOlderBeginnings) {
+    if (!name.starts_with(beginning.text) || !name.ends_with(".csv")) continue;
+    prefix = name.substr(beginning.text.size());
+    return beginning.kind;
   }
   return Kind::kNone;
 }
@@ -766,10 +767,11 @@ std::map<std::pair<std::string, std::string>, Set> sets_in(const std::string& fo
     if (entry.is_directory(ignored)) look(entry.path(), entry.path().filename().string());
   }
   for (auto& [key, set] : sets) std::sort(set.files.begin(), set.files.end());
-  // A set with only agent_info.csv has no events; profile folders have results_*.csv, too, with counters.
+  // A set with only agent_info.csv has no events; profile folders have rocprof v2's results_*.csv, too, with counters.
   std::erase_if(sets, [](const auto& set) {
-    return std::all_of(set.second.files.begin(), set.second.files.end(), [](const auto& file) {
-      if (!fs::path(file.second).filename().string().starts_with("results_")) return file.first == Kind::kAgents;
+    const bool older = set.first.second.ends_with(".csv");
+    return std::all_of(set.second.files.begin(), set.second.files.end(), [&](const auto& file) {
+      if (!older || file.first != Kind::kKernels) return file.first == Kind::kAgents;
       const auto rows = CsvRows::open(file.second);
       return !rows || kind_of_header(rows->columns()) != Kind::kKernels || workload::holds_counters(file.second);
     });

@@ -173,6 +173,29 @@ class CsvRows(FieldCase):
         self.assertEqual(self.query(self.folder / "calls", "select count(*) from tacho.api"), [[1]])
         self.assertEqual(self.imported("calls"), ["out.tacho"])
 
+    def test_agents_by_each_of_their_numbers(self):
+        self.write("ag/1_agent_info.csv", "Node_Id,Logical_Node_Id,Agent_Type,Name\n0,5,CPU,epyc\n5,6,GPU,gfx90a\n7,7,GPU,gfx942\n7,7,GPU,gfx950\n")
+        labels = ("Agent 5", "Agent 6", "Agent 7", "Agent 0", "GPU 2", "CPU 0", "GPU 9")
+        self.write("ag/1_kernel_trace.csv", file_of(*(row(i, f"k{i}").replace("Agent 4", label) for i, label in enumerate(labels))))
+        self.assertEqual(self.query(self.folder / "ag", "select d.name from tacho.dispatch x join tacho.track t on t.id = x.track "
+                                    "join tacho.device d on d.id = t.device order by x.start"),
+                         [["epyc"], ["gfx90a"], ["gfx942"], ["epyc"], ["gfx950"], ["epyc"], ["GPU 9"]])
+
+    def test_many_ranges_of_rocprofv2(self):
+        header, count = "ROCTX_ID,Message,Timestamp\n", 300_000
+        folder = self.folder / "r"
+        folder.mkdir()
+        with open(folder / "roctx_trace_1.csv", "w") as file:
+            file.write(header)
+            for i in range(count):  # each range's end stands before its begin in the file
+                file.write(f"{i + 1},,{1_000_000 + 10 * i + 5}\n{i + 1},step {i % 10},{1_000_000 + 10 * i}\n")
+        self.assertEqual(self.query(folder, "select count(*), min(duration), max(duration) from tacho.marker"), [[count, 5, 5]])
+        self.write("again/roctx_trace_1.csv", header + "1,a,100\n1,b,200\n1,,300\n2,,400\n")
+        self.assertEqual(self.query(self.folder / "again", "select name, start, duration from tacho.marker order by start"), [["a", 100, None], ["b", 200, 100]])
+        self.write("marks/roctx_trace_1.csv", header + "0,a,100\n0,b,200\n0,,300\n3,c,120\n3,,220\n")
+        self.assertEqual(self.query(self.folder / "marks", "select name, start, duration from tacho.marker order by start"),
+                         [["a", 100, 0], ["c", 120, 100], ["b", 200, 0]])
+
     def test_perfetto_traces_of_another_run(self):
         self.tacho("export", "-f", "pftrace", "-o", "p.pftrace", self.written("t_kernel_trace.csv", file_of(row(1, "other"))))
         perfetto = (self.folder / "p.pftrace").read_bytes()

@@ -157,23 +157,31 @@ void ImportTracker::finish() {
       writer_.update(Table::kTrack, each.track, column::Track::name, writer_.string(name));
     }
   }
+  struct ScopeFacts {
+    size_t count = 0;
+    const DeviceHint* first = nullptr;
+  };
+  NumberMap<2> told;  // places in facts_ by scope and index
+  tsl::robin_map<ScopeId, ScopeFacts> of_scopes;
+  for (size_t i = 0; i < facts_.size(); ++i) {
+    const DescribedDevice& each = facts_[i];
+    told.try_emplace({each.scope, each.index}, static_cast<int64_t>(i));
+    ScopeFacts& scope = of_scopes[each.scope];
+    if (++scope.count == 1) scope.first = &each.facts;
+  }
+  const auto facts_at = [&](int64_t scope, int64_t index) -> const DeviceHint* {
+    const auto found = told.find({scope, index});
+    return found == told.end() ? nullptr : &facts_[static_cast<size_t>(found->second)].facts;
+  };
   for (const auto& [key, device] : devices_) {
     const auto& [scope, index] = key;
-    const DeviceHint* facts = nullptr;
-    size_t of_scope = 0;
-    for (const DescribedDevice& each : facts_) {
-      if (each.scope != scope) continue;
-      ++of_scope;
-      if (each.index == index && facts == nullptr) facts = &each.facts;
-    }
+    const auto known = of_scopes.find(static_cast<ScopeId>(scope));
+    const ScopeFacts of_scope = known == of_scopes.end() ? ScopeFacts() : known->second;
+    const DeviceHint* facts = facts_at(scope, index);
     // What the file says about its devices holds for all its scopes that say nothing themselves.
-    if (facts == nullptr && of_scope == 0 && scope != 0)
-      for (const DescribedDevice& each : facts_)
-        if (each.scope == 0 && each.index == index) facts = &each.facts;
+    if (facts == nullptr && of_scope.count == 0 && scope != 0) facts = facts_at(0, index);
     // Some tools number devices by agent among events and from 0 where they describe them. A single one must be it.
-    if (facts == nullptr && of_scope == 1)
-      for (const DescribedDevice& each : facts_)
-        if (each.scope == scope) facts = &each.facts;
+    if (facts == nullptr && of_scope.count == 1) facts = of_scope.first;
     if (facts != nullptr) apply(device, *facts);
     if (last_scope_ > 0 && scope == 0) writer_.update(Table::kDevice, device, column::Device::process, main_process(0));
   }

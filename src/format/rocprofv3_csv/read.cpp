@@ -12,6 +12,7 @@
 #include "base/number_map.h"
 #include "base/text/csv.h"
 #include "event/times.h"
+#include "format/import/ranges.h"
 #include "format/import/times.h"
 #include "format/import/words.h"
 #include "format/rocprofv3_csv/csv_rows.h"
@@ -279,15 +280,15 @@ class Reader {
     const size_t space = label.rfind(' ');
     const std::string_view type = space == std::string_view::npos ? std::string_view() : label.substr(0, space);
     const bool numbered = whole(space == std::string_view::npos ? label : label.substr(space + 1), number);
-    const auto look = [&](int64_t Agent::*at, bool typed) {
-      for (const Agent& agent : agents_)
-        if (row == 0 && agent.*at == number && (!typed || (agent.gpu ? "GPU" : "CPU") == type)) row = agent.row;
+    const auto look = [&](Numbering numbering) {
+      const auto found = agents_.find({numbering, number});
+      if (row == 0 && found != agents_.end()) row = found->second;
     };
     if (numbered && (type == "GPU" || type == "CPU")) {
-      look(&Agent::of_type, true);
+      look(type == "GPU" ? Numbering::kGpu : Numbering::kCpu);
     } else if (numbered) {
-      look(&Agent::logical, false);
-      if (row == 0) look(&Agent::node, false);
+      look(Numbering::kLogical);
+      look(Numbering::kNode);
     }
     if (row == 0) {
       const bool cpu = type == "CPU";
@@ -308,24 +309,26 @@ class Reader {
     for (;;) {
       TACHO_ASSIGN(const bool more, rows.next());
       if (!more) return {};
-      if (agents_.size() >= 65536) return fail("{}: more agents than a machine can have", rows.name());
-      Agent agent;
-      agent.node = rows.number(node, 0);
-      agent.logical = rows.number(logical, agent.node);
-      agent.gpu = rows.text(type) == "GPU";
-      agent.of_type = agent.gpu ? gpus++ : cpus++;
+      if (gpus + cpus >= 65536) return fail("{}: more agents than a machine can have", rows.name());
+      const int64_t at_node = rows.number(node, 0), at_logical = rows.number(logical, at_node);
+      const bool is_gpu = rows.text(type) == "GPU";
+      const int64_t of_type = is_gpu ? gpus++ : cpus++;
       const std::string_view shown = !rows.text(product).empty() ? rows.text(product)
                                      : !rows.text(model).empty() ? rows.text(model)
                                                                  : rows.text(name);
-      agent.row = writer_.dimension(row::Device{.kind = agent.gpu ? event::DeviceKind::kGpu : event::DeviceKind::kCpu,
-                                                .index = agent.of_type,
-                                                .name = writer_.string(shown),
-                                                .vendor = writer_.string(rows.text(vendor)),
-                                                .architecture = agent.gpu ? writer_.string(rows.text(name)) : 0});
-      writer_.property(Table::kDevice, agent.row, "node_id", std::to_string(agent.node));
-      writer_.property(Table::kDevice, agent.row, "logical_node_id", std::to_string(agent.logical));
-      writer_.property(Table::kDevice, agent.row, "logical_node_type_id", std::to_string(agent.of_type));
-      agents_.push_back(agent);
+      const int64_t agent =
+          writer_.dimension(row::Device{.kind = is_gpu ? event::DeviceKind::kGpu : event::DeviceKind::kCpu,
+                                        .index = of_type,
+                                        .name = writer_.string(shown),
+                                        .vendor = writer_.string(rows.text(vendor)),
+                                        .architecture = is_gpu ? writer_.string(rows.text(name)) : 0});
+      writer_.property(Table::kDevice, agent, "node_id", std::to_string(at_node));
+      writer_.property(Table::kDevice, agent, "logical_node_id", std::to_string(at_logical));
+      writer_.property(Table::kDevice, agent, "logical_node_type_id", std::to_string(of_type));
+      // The first of a number has it.
+      agents_.try_emplace({is_gpu ? Numbering::kGpu : Numbering::kCpu, of_type}, agent);
+      agents_.try_emplace({Numbering::kLogical, at_logical}, agent);
+      agents_.try_emplace({Numbering::kNode, at_node}, agent);
     }
   }
 
@@ -526,6 +529,11 @@ class Reader {
     });
   }
 
+  struct Said {
+    int64_t time, id, name;  // name 0 = no message
+    int64_t sort_key() const { return time; }
+    bool operator<(const Said& other) const { return time < other.time; }
+  };
   // rocprof v2's ROCTx file names neither the thread nor the function. A row with an id and a message is a
   // roctxRangeStart, one with an id alone its end. With id 0, no message is a roctxRangePop, and a message a
   // roctxRangePush or a roctxMark: the ranges can be put together where every message has its pop, and else the
@@ -534,23 +542,20 @@ class Reader {
     const int id = rows.column("ROCTX_ID");
     const int message = rows.column("Message");
     const int time = rows.column("Timestamp");
-    struct Said {
-      int64_t time, id, name;  // name 0 = no message
-    };
-    std::vector<Said> all;
+    SortedFile<Said> said_rows;
     TACHO_TRY(each(rows, [&] {
       const Said said{rows.number(time), rows.number(id),
                       rows.text(message).empty() ? 0 : writer_.string(rows.text(message))};
       if (said.time == kUnknown || !event::is_time(said.time) || said.id == kUnknown)
         writer_.lose(0, Table::kMarker, event::LossReason::kBadInput, 1);
       else
-        all.push_back(said);
+        said_rows.add(said);
     }));
-    std::stable_sort(all.begin(), all.end(), [](const Said& a, const Said& b) { return a.time < b.time; });
+    TACHO_TRY(said_rows.finish_indexed());
     int64_t depth = 0;
     uint64_t messages = 0, pops = 0;
     bool paired = true;
-    for (const Said& said : all) {
+    for (const Said& said : said_rows.all()) {
       if (said.id != 0) continue;
       ++(said.name != 0 ? messages : pops);
       depth += said.name != 0 ? 1 : -1;
@@ -560,51 +565,30 @@ class Reader {
     using event::MarkerKind;
     const int64_t owner = process(kUnknown), own = thread_track(owner, pid_);
     int64_t beside = 0;  // the line of ranges that are started and stopped
-    const auto add = [&](const Said& begun, int64_t end, MarkerKind kind) {
-      if (kind == MarkerKind::kStartStop && beside == 0)
-        beside = writer_.dimension(row::Track{.kind = event::TrackKind::kRange,
-                                              .process = owner,
-                                              .thread = thread(owner, pid_),
-                                              .name = writer_.string("ranges"),
-                                              .category = writer_.string("range")});
-      const int64_t label =
-          writer_.dimension(row::Label{.name = begun.name, .kind = kind, .domain = writer_.string("roctx")});
-      writer_.add(row::Marker{.track = kind == MarkerKind::kStartStop ? beside : own,
-                              .start = begun.time,
-                              .duration = end == kUnknown ? kUnknown : end - begun.time,
-                              .dim = label});
+    const auto label = [&](const Said& said, MarkerKind kind) {
+      return writer_.dimension(row::Label{.name = said.name, .kind = kind, .domain = writer_.string("roctx")});
     };
-    std::vector<Said> pushed;
-    std::map<int64_t, Said> started;
-    const auto never_ended = [&](const Said& begun) {
-      add(begun, kUnknown, MarkerKind::kStartStop);
-      writer_.lose(0, Table::kMarker, event::LossReason::kOpenAtExit, 1);
-    };
-    for (const Said& said : all) {
-      if (said.id != 0 && said.name != 0) {
-        if (const auto [earlier, fresh] = started.try_emplace(said.id, said); !fresh) {
-          never_ended(earlier->second);
-          earlier->second = said;
-        }
-      } else if (said.id != 0) {
-        const auto begun = started.find(said.id);
-        if (begun == started.end()) {
-          writer_.lose(0, Table::kMarker, event::LossReason::kBadInput, 1);
-          continue;
-        }
-        add(begun->second, said.time, MarkerKind::kStartStop);
-        started.erase(begun);
-      } else if (said.name != 0) {
-        if (paired)
-          pushed.push_back(said);
-        else
-          add(said, said.time, MarkerKind::kMark);
-      } else if (paired) {
-        add(pushed.back(), said.time, MarkerKind::kPushPop);
-        pushed.pop_back();
+    imported::RangePairs pairs;  // by id; pushes have none
+    for (const Said& said : said_rows.all()) {
+      if (said.id == 0 && !paired) {
+        if (said.name != 0)
+          writer_.add(
+              row::Marker{.track = own, .start = said.time, .duration = 0, .dim = label(said, MarkerKind::kMark)});
+      } else if (said.name == 0) {
+        pairs.end(said.id, said.time);
+      } else if (said.id == 0) {
+        pairs.begin(0, said.time, own, label(said, MarkerKind::kPushPop));
+      } else {
+        if (beside == 0)
+          beside = writer_.dimension(row::Track{.kind = event::TrackKind::kRange,
+                                                .process = owner,
+                                                .thread = thread(owner, pid_),
+                                                .name = writer_.string("ranges"),
+                                                .category = writer_.string("range")});
+        pairs.begin(said.id, said.time, beside, label(said, MarkerKind::kStartStop));
       }
     }
-    for (const auto& [number, begun] : started) never_ended(begun);
+    TACHO_TRY(pairs.finish(writer_));
     if (messages + pops == 0) return {};
     writer_.add(row::Note{
         .severity = paired || pops == 0 ? event::NoteSeverity::kInfo : event::NoteSeverity::kWarning,
@@ -719,17 +703,14 @@ class Reader {
     });
   }
 
-  struct Agent {
-    int64_t node = 0, logical = 0, of_type = 0, row = 0;
-    bool gpu = false;
-  };
+  enum class Numbering : uint8_t { kNode, kLogical, kGpu, kCpu };  // what a label counts
   struct Place {
     int64_t track, start;
   };
   trace::TraceWriter& writer_;
   const Set& set_;
   int64_t pid_ = 0;
-  std::vector<Agent> agents_;
+  std::map<std::pair<Numbering, int64_t>, int64_t> agents_;  // rows
   std::map<std::string, int64_t> devices_;
   std::map<int64_t, int64_t> processes_;
   std::map<std::string, Domain> domains_;

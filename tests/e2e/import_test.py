@@ -90,6 +90,7 @@ class Import(harness.Case):
                          [("hipMemcpyAsync", 11, "host to device"), ("hipMemcpyAsync", 12, "host to device")])
         self.assertEqual(ask("SELECT l.name, m.duration FROM marker m JOIN label l ON l.id = m.dim"), [("phase one", 210_000)])
         self.assertEqual(ask("SELECT count(*) FROM loss"), [(0,)])
+        self.assertIn(("1 barrier packet, which is no work, was left out",), ask("SELECT text FROM note"))
 
     def test_bad_json_of_rocprof_v1(self):
         text = self.rocprof_json()
@@ -158,7 +159,9 @@ class Import(harness.Case):
         self.assertEqual(ask("SELECT s.direction, d.duration FROM copy d JOIN copy_shape s ON s.id = d.dim"), [("host to device", 20)])
         self.assertEqual(ask("SELECT pid FROM process WHERE id > 0"), [(77,)])
         self.assertEqual(self.markers("v2.tacho"), [("range", "push/pop", 5, 4)])
-        self.assertIn("rocprof v2 does not say which thread pushed and popped a ROCTx range", ask("SELECT text FROM note")[0][0])
+        notes = [text for (text,) in ask("SELECT text FROM note")]
+        self.assertTrue([text for text in notes if "rocprof v2 does not say which thread pushed and popped a ROCTx range" in text], notes)
+        self.assertIn("v2/hcc_ops_trace_77.csv: 1 barrier, which is no work, was left out", notes)
         self.assertEqual(ask("SELECT count(*) FROM loss"), [(0,)])
         # If the profiler's own table exists, it has the kernels.
         self.write("v2/results_77.csv", "Dispatch_ID,GPU_ID,Queue_ID,PID,TID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,"

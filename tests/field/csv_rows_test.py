@@ -173,6 +173,15 @@ class CsvRows(FieldCase):
         self.assertEqual(self.query(self.folder / "calls", "select count(*) from tacho.api"), [[1]])
         self.assertEqual(self.imported("calls"), ["out.tacho"])
 
+    def test_operations_of_rocprofv2_that_have_no_table(self):
+        self.write("v2/hcc_ops_trace_1.csv", "Domain,Operation,Kernel_Name,Start_Timestamp,End_Timestamp,Correlation_ID\n"
+                   "HIP_OPS,KernelExecution,k,1000,1400,1\nHIP_OPS,Barrier,,2000,2400,2\nHIP_OPS,Marker,,3000,3400,3\n"
+                   "HIP_OPS,MapBuffer,,4000,4400,4\nHIP_OPS,NativeKernel,,5000,5400,5\n")
+        self.assertEqual([name for name, _, _ in self.kernels(self.folder / "v2")], ["k"])
+        self.assertEqual(self.losses, {"unknown record kind": 2})
+        self.assertRegex(self.notes, r'2 operations that are no copy, no fill and no named kernel were not read; the first is "MapBuffer"')
+        self.assertRegex(self.notes, r"hcc_ops_trace_1.csv: 2 barriers, which are no work, were left out")
+
     def test_agents_by_each_of_their_numbers(self):
         self.write("ag/1_agent_info.csv", "Node_Id,Logical_Node_Id,Agent_Type,Name\n0,5,CPU,epyc\n5,6,GPU,gfx90a\n7,7,GPU,gfx942\n7,7,GPU,gfx950\n")
         labels = ("Agent 5", "Agent 6", "Agent 7", "Agent 0", "GPU 2", "CPU 0", "GPU 9")

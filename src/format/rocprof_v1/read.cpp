@@ -97,6 +97,11 @@ class Reader {
       writer_.note(0, event::NoteSeverity::kWarning,
                    fmt::format("text after the end at byte {} is not read", json_.offset()));
     TACHO_TRY(Status(json_.status()));
+    if (barriers_ != 0)
+      writer_.note(
+          0, event::NoteSeverity::kInfo,
+          fmt::format("{} barrier packet{}, which {} no work, {} left out", barriers_, barriers_ == 1 ? "" : "s",
+                      barriers_ == 1 ? "is" : "are", barriers_ == 1 ? "was" : "were"));
     write_held();
     TACHO_TRY(call_ends_.finish());
     return unmeasured_.finish(writer_, [this](int64_t, int64_t correlation) {
@@ -183,7 +188,10 @@ class Reader {
                         : copies                  ? Table::kCopy
                         : fills                   ? Table::kFill
                                                   : Table::kDispatch;
-    if (event.section >= kFirstBarrier) return;
+    if (event.section >= kFirstBarrier) {
+      ++barriers_;
+      return;
+    }
     const int64_t start = event[kBegin], end = event[kEnd];
     constexpr int64_t kFarthest = event::kFarthestTime;
     if (event.section == kUnknown || start < 0 || start > kFarthest || end < 0 || end > kFarthest)
@@ -342,7 +350,7 @@ class Reader {
 
   JsonStream json_;
   trace::TraceWriter& writer_;
-  int64_t calls_seen_ = 0;
+  int64_t calls_seen_ = 0, barriers_ = 0;
   KeyIndex<int64_t> call_ends_;  // by correlation
   imported::UnmeasuredRows unmeasured_;
   std::map<std::array<int64_t, 2>, std::vector<Call>> calls_;  // by section and lane

@@ -17,7 +17,8 @@ namespace tacho::format::rocprof_v1 {
 bool accepts(std::string_view path, std::string_view head, bool folder);
 
 /// Reads all events. Times are rocprof's ns, CLOCK_MONOTONIC on most systems. The flows between calls and device work
-/// become correlations. Events with senseless numbers are left out and counted as lost; barrier packets are left out.
+/// become correlations. Events with senseless numbers are left out and counted as lost, barrier packets are left out
+/// and counted in a note.
 Result<std::shared_ptr<const trace::Trace>> read(const std::string& path);
 Status read_into(const std::string& path, trace::TraceWriter& writer);
 

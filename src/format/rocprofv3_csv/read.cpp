@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "base/number_map.h"
 #include "base/text/csv.h"
+#include "base/text/utf8.h"
 #include "event/times.h"
 #include "format/import/ranges.h"
 #include "format/import/times.h"
@@ -499,12 +500,21 @@ class Reader {
     const int name = rows.column("Kernel_Name"), correlation = rows.column("Correlation_Id");
     const bool has_kernels = std::any_of(set_.files.begin(), set_.files.end(),
                                          [](const auto& file) { return file.first == Kind::kKernels; });
-    return each(rows, [&] {
+    int64_t barriers = 0, unknown = 0;
+    std::string first_unknown;
+    TACHO_TRY(each(rows, [&] {
       const std::string_view what = rows.text(operation);
       const auto has = [&](std::string_view part) { return what.find(part) != std::string_view::npos; };
       const bool copy = has("Copy") || has("copy") || has("Memcpy"), fill = has("Fill");
       const bool kernel = !copy && !fill && !rows.text(name).empty();
-      if ((kernel && has_kernels) || (!copy && !fill && !kernel)) return;  // results_*.csv says more; barriers
+      if (kernel && has_kernels) return;  // results_*.csv says more
+      if (!copy && !fill && !kernel) {
+        if (has("Marker") || has("Barrier"))
+          ++barriers;
+        else if (unknown++ == 0)
+          first_unknown = valid_utf8(what.substr(0, 80));
+        return;
+      }
       int64_t start, duration;
       if (!span(rows, times, copy ? Table::kCopy : fill ? Table::kFill : Table::kDispatch, start, duration)) return;
       const int64_t on = device("GPU 0"), cause = correlation_of(rows, correlation);
@@ -526,7 +536,19 @@ class Reader {
         const int64_t dim = writer_.dimension(row::FillShape{.memory = event::MemoryKind::kDevice, .device = on});
         add_work(row::Fill{.track = track, .start = start, .duration = duration, .dim = dim, .correlation = cause});
       }
-    });
+    }));
+    if (barriers != 0)
+      writer_.note(0, event::NoteSeverity::kInfo,
+                   fmt::format("{}: {} barrier{}, which {} no work, {} left out", rows.name(), barriers,
+                               barriers == 1 ? "" : "s", barriers == 1 ? "is" : "are", barriers == 1 ? "was" : "were"));
+    if (unknown == 0) return {};
+    writer_.lose(0, Table::kEnd, event::LossReason::kUnknownRecord, unknown);
+    writer_.note(0, event::NoteSeverity::kInfo,
+                 fmt::format("{}: {} operation{} that {} no copy, no fill and no named kernel {} not read; the first "
+                             "is \"{}\"",
+                             rows.name(), unknown, unknown == 1 ? "" : "s", unknown == 1 ? "is" : "are",
+                             unknown == 1 ? "was" : "were", first_unknown));
+    return {};
   }
 
   struct Said {

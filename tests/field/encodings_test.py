@@ -4,10 +4,10 @@ import gzip
 import io
 import json
 import lzma
-import shutil
-import subprocess
+import struct
 import tarfile
 import zipfile
+import zlib
 
 from files_test import FILES
 from files_test import FieldCase
@@ -37,6 +37,13 @@ def tarred(files, mode="w", form=tarfile.PAX_FORMAT):
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
     return buffer.getvalue()
+
+
+def frame(data, window_bits=20):
+    """A Zstandard frame with these bytes as they are: blocks may be stored."""
+    pieces = [data[i:i + 100_000] for i in range(0, len(data), 100_000)] or [b""]
+    blocks = b"".join((int(i == len(pieces) - 1) | len(piece) << 3).to_bytes(3, "little") + piece for i, piece in enumerate(pieces))
+    return b"\x28\xb5\x2f\xfd\x00" + bytes([(window_bits - 10) << 3]) + blocks
 
 
 class Encodings(FieldCase):
@@ -79,14 +86,29 @@ class Encodings(FieldCase):
                          ["größe_1", "größe_2", "größe_3"])
 
     def test_zstandard(self):
-        if not shutil.which("zstd"):
-            self.skipTest("no program zstd")
-        packed = subprocess.run(["zstd", "-c"], input=TEXT.encode(), capture_output=True, check=True).stdout
-        self.assertEqual(self.kernels("t.json.zst", packed), ["k0", "k1", "k2"])
-        packed = subprocess.run(["zstd", "-c"], input=CSV.encode(), capture_output=True, check=True).stdout
-        self.assertEqual(len(self.kernels("t_kernel_trace.csv.zst", packed + packed[:0])), 3)
-        self.assertRegex(self.refused("cut.json.zst", subprocess.run(
-            ["zstd", "-c"], input=json.dumps(list(range(100000))).encode(), capture_output=True, check=True).stdout[:5000]), "cut off|in no format")
+        text, rows = TEXT.encode(), CSV.encode()
+        self.assertEqual(self.kernels("t.json.zst", frame(text)), ["k0", "k1", "k2"])
+        self.assertEqual(self.kernels("two.json.zst", frame(text[:40]) + frame(text[40:])), ["k0", "k1", "k2"])
+        self.assertEqual(len(self.kernels("two_kernel_trace.csv.zst", frame(rows[:250]) + frame(rows[250:]))), 3)
+        long = json.dumps({"traceEvents": EVENTS * 2000}).encode()
+        self.assertEqual(len(self.kernels("long.json.zst", frame(long))), 6000)
+        self.assertRegex(self.refused("cut.json.zst", frame(long)[:50_000]), r"the zstd data is cut off after \d+ bytes of its text")
+        self.assertRegex(self.refused("bad.json.zst", frame(text) + b"\x28\xb5\x2f\xfd\xff\xff\xff\xff" * 8), "damaged zstd data|cut off")
+
+    def test_windows_of_zstandard(self):
+        text = TEXT.encode()
+        self.assertEqual(self.kernels("wide.json.zst", frame(text, 27)), ["k0", "k1", "k2"])
+        self.assertIn("a window above 128 MiB", self.refused("wider.json.zst", frame(text, 28)))
+        self.assertEqual(self.kernels("within.json.zst", frame(frame(text, 23), 27)), ["k0", "k1", "k2"])
+        self.assertEqual(self.kernels("gz.json.zst.gz", gzip.compress(frame(text, 27))), ["k0", "k1", "k2"])
+        self.assertIn("a window above 8 MiB", self.refused("each.json.zst", frame(frame(frame(text, 27), 27), 27)))
+
+    def test_long_names_in_tar(self):
+        members = {"r/" + "x" * 97 + "/a.json": TEXT, "r/" + "y" * 120 + ".txt": "about", "README.txt": "about"}
+        for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+            self.assertEqual(self.kernels(f"long{form}.tar", tarred(members, form=form)), ["k0", "k1", "k2"])
+            several = {"r/" + "x" * 120 + f"/{name}.json": TEXT for name in "ab"}
+            self.assertIn("2 files (a.json, b.json)", self.refused(f"two{form}.tar", tarred(several, form=form)))
 
     def test_archives_with_one_trace(self):
         for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -132,9 +154,21 @@ class Encodings(FieldCase):
     def test_damaged_archives(self):
         whole = zipped({"a.json": TEXT})
         self.assertIn("zip archive", self.refused("cut.zip", whole[:-30]))
-        wrong = bytearray(zipped({"a.json": TEXT}, zipfile.ZIP_STORED))
-        wrong[60] ^= 1
-        self.info(self.written("sum.zip", bytes(wrong)), code=None)
+        wrong = zipped({"a.json": TEXT}, zipfile.ZIP_STORED).replace(b'"ts": 100', b'"ts": 900')
+        self.assertIn("other contents than its list says", self.refused("sum.zip", wrong))
+        long = zipped({"a.json": json.dumps({"traceEvents": EVENTS * 2000})}, zipfile.ZIP_STORED)
+        at = long.rfind(b'"ts": 100')
+        self.assertIn("other contents than its list says", self.refused("far.zip", long[:at + 6] + b"9" + long[at + 7:]))
+        packed = frame(TEXT.encode())
+        for text, said in ((TEXT, None), (TEXT.replace("100", "900"), "other contents"), (TEXT + " ", "other contents"), (TEXT[:-1], "other contents")):
+            archive = bytearray(zipped({"a.json": packed}, zipfile.ZIP_STORED))
+            entry = archive.rfind(b"PK\1\2")
+            for place, value in ((entry + 10, struct.pack("<H", 93)), (entry + 16, struct.pack("<I", zlib.crc32(text.encode()))), (entry + 24, struct.pack("<I", len(text)))):
+                archive[place:place + len(value)] = value
+            if said is None:
+                self.assertEqual(self.kernels("zstd.zip", bytes(archive)), ["k0", "k1", "k2"])
+            else:
+                self.assertIn(said, self.refused("zstd.zip", bytes(archive)))
         tar = tarred({"a.json": TEXT})
         self.assertIn("cut off", self.refused("cut.tar", tar[:600]))
         cut = gzip.compress(json.dumps({"traceEvents": EVENTS * 2000}).encode())[:1500]

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "base/text/utf8.h"
@@ -81,21 +83,30 @@ bool tar_number(std::string_view field, uint64_t& value) {
   return at == field.size() || field[at] == ' ' || field[at] == '\0';
 }
 
-// The size that a pax header gives the member behind it ("19 size=8589934592\n"); `size` stays if it gives none.
-void pax_size(std::string_view records, uint64_t& size) {
+// What headers of their own say about the member behind them.
+struct MemberHints {
+  std::optional<uint64_t> size;
+  std::string name;  // "" = what its header says
+};
+
+bool decimal(std::string_view text, uint64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+// A pax header's records, each with its own length in front ("19 size=8589934592\n").
+void read_pax(std::string_view records, MemberHints& hints) {
   while (!records.empty()) {
-    const size_t line = records.find('\n'), space = records.find(' ');
-    const std::string_view record = records.substr(0, line);
-    if (space < line && record.substr(space + 1).starts_with("size=")) {
-      uint64_t value = 0;
-      for (const char c : record.substr(space + 6)) {
-        if (c < '0' || c > '9' || value > UINT64_MAX / 16) return;
-        value = value * 10 + static_cast<uint64_t>(c - '0');
-      }
-      size = value;
-    }
-    if (line == std::string_view::npos) return;
-    records.remove_prefix(line + 1);
+    const size_t space = records.find(' ');
+    uint64_t length = 0;
+    if (space == std::string_view::npos || !decimal(records.substr(0, space), length) || length < space + 2 ||
+        length > records.size())
+      return;
+    const std::string_view record = records.substr(space + 1, static_cast<size_t>(length) - space - 2);
+    uint64_t size = 0;
+    if (record.starts_with("size=") && decimal(record.substr(5), size)) hints.size = size;
+    if (record.starts_with("path=")) hints.name = record.substr(5);
+    records.remove_prefix(static_cast<size_t>(length));
   }
 }
 
@@ -170,29 +181,35 @@ bool is_tar(std::string_view head) {
 
 Result<ArchivedFile> find_in_tar(ByteLayer& archive, const std::string& path) {
   Members members("a tar archive", path);
-  constexpr uint64_t kNone = UINT64_MAX;
-  uint64_t at = 0, next_size = kNone;
+  constexpr uint64_t kMostBytes = UINT64_MAX / 4, kLongestHints = 1u << 20;
+  uint64_t at = 0;
+  MemberHints hints;
   for (;;) {
     const auto [header, status] = first_bytes(archive, kBlock);
     TACHO_TRY(Status(status));
     at += kBlock;
     if (header.size() < kBlock || header[0] == '\0') break;
     uint64_t size = 0;
-    if (!is_tar(header) || !tar_number(std::string_view(header).substr(124, 12), size) || size > kNone / 4)
+    if (!is_tar(header) || !tar_number(std::string_view(header).substr(124, 12), size) || size > kMostBytes)
       return fail("{}: damaged tar archive at byte {}", path, at - kBlock);
     const char type = header[156];
-    const bool extended = type == 'x', plain = type == '0' || type == '\0' || type == '7';
-    if (plain && next_size != kNone) size = next_size;
-    if (size > kNone / 4) return fail("{}: damaged tar archive at byte {}", path, at - kBlock);
+    const bool pax = type == 'x', long_name = type == 'L', plain = type == '0' || type == '\0' || type == '7';
+    if (plain && hints.size) size = *hints.size;
+    if (size > kMostBytes) return fail("{}: damaged tar archive at byte {}", path, at - kBlock);
     const uint64_t whole = (size + kBlock - 1) / kBlock * kBlock;
-    if (extended && size <= (1u << 20)) {
-      const std::string records = first_bytes(archive, static_cast<size_t>(whole)).bytes;
-      pax_size(std::string_view(records).substr(0, static_cast<size_t>(std::min<uint64_t>(size, records.size()))),
-               next_size);
+    if ((pax || long_name) && size <= kLongestHints) {
+      std::string text = first_bytes(archive, static_cast<size_t>(whole)).bytes;
+      text.resize(std::min(text.size(), static_cast<size_t>(size)));
+      if (pax)
+        read_pax(text, hints);
+      else
+        hints.name = text.c_str();  // to its first 0
     } else {
-      if (plain)
-        TACHO_TRY(members.add(std::string_view(header).substr(0, strnlen(header.data(), 100)), {at, size, size, 0, 0}));
-      if (plain) next_size = kNone;
+      if (plain) {
+        const std::string_view own(header.data(), strnlen(header.data(), 100));
+        TACHO_TRY(members.add(hints.name.empty() ? own : hints.name, {at, size, size, 0, 0}));
+      }
+      if (type != 'K' && type != 'g') hints = {};  // of this member, of whatever type; of links' targets, of all
       if (const Status passed = archive.skip(whole); !passed) return fail("{}: the tar archive is cut off", path);
     }
     at += whole;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -98,10 +99,6 @@ class Inflated final : public ByteLayer {
     if (inflateInit2(&zip_, gzip ? 15 + 16 : -15) != Z_OK) return fail("{}: zlib could not be set up", path_);
     return {};
   }
-  void expect(uint64_t size, uint32_t checksum) {
-    size_ = size;
-    checksum_ = checksum;
-  }
   Result<size_t> read(char* to, size_t size) override {
     if (size == 0 || done_) return 0;
     zip_.next_out = reinterpret_cast<Bytef*>(to);
@@ -122,7 +119,6 @@ class Inflated final : public ByteLayer {
     }
     const size_t got = room - zip_.avail_out;
     passed_ += got;
-    if (!gzip_) TACHO_TRY(check(to, got));
     return got;
   }
 
@@ -150,30 +146,47 @@ class Inflated final : public ByteLayer {
     member_open_ = true;
     return true;
   }
-  Status check(const char* bytes, size_t size) {
-    sum_ = crc32(sum_, reinterpret_cast<const Bytef*>(bytes), static_cast<uInt>(size));
-    if (passed_ > size_ || (done_ && (passed_ != size_ || sum_ != checksum_)))
-      return fail("{}: damaged zip archive: its member has other contents than its list says", path_);
-    return {};
-  }
 
   PackedInput input_;
   std::string path_;
   z_stream zip_{};
   bool gzip_ = true, member_open_ = true, done_ = false;
-  uint64_t passed_ = 0, size_ = 0;
-  uLong sum_ = 0, checksum_ = 0;
+  uint64_t passed_ = 0;
+};
+
+class Checked final : public ByteLayer {
+ public:
+  Checked(LayerBelow below, uint64_t size, uint32_t checksum, std::string path)
+      : below_(std::move(below)), size_(size), checksum_(checksum), path_(std::move(path)) {}
+  Result<size_t> read(char* to, size_t size) override {
+    if (size == 0) return 0;
+    const size_t most = std::min<size_t>(size, 1u << 30);
+    TACHO_ASSIGN(const size_t got, below_->read(to, most));
+    sum_ = crc32(sum_, reinterpret_cast<const Bytef*>(to), static_cast<uInt>(got));
+    passed_ += got;
+    if (passed_ > size_ || (got == 0 && passed_ < size_) || (passed_ == size_ && sum_ != checksum_))
+      return fail("{}: damaged zip archive: its member has other contents than its list says", path_);
+    return got;
+  }
+
+ private:
+  LayerBelow below_;
+  uint64_t size_, passed_ = 0;
+  uLong checksum_, sum_ = 0;
+  std::string path_;
 };
 
 class Zstd final : public ByteLayer {
  public:
-  Zstd(LayerBelow below, std::string path) : input_{std::move(below)}, path_(std::move(path)) {}
+  Zstd(LayerBelow below, int window_bits, std::string path)
+      : input_{std::move(below)}, window_bits_(window_bits), path_(std::move(path)) {}
   Zstd(const Zstd&) = delete;
   Zstd& operator=(const Zstd&) = delete;
   ~Zstd() override { ZSTD_freeDCtx(context_); }
   Status start() {
     context_ = ZSTD_createDCtx();
-    if (context_ == nullptr) return fail("{}: zstd could not be set up", path_);
+    if (context_ == nullptr || ZSTD_isError(ZSTD_DCtx_setParameter(context_, ZSTD_d_windowLogMax, window_bits_)) != 0)
+      return fail("{}: zstd could not be set up", path_);
     return {};
   }
   Result<size_t> read(char* to, size_t size) override {
@@ -188,6 +201,9 @@ class Zstd final : public ByteLayer {
       }
       const size_t code = ZSTD_decompressStream(context_, &out, &in_);
       if (ZSTD_isError(code) != 0 && out.pos > 0) break;  // the next call meets the error again
+      if (ZSTD_getErrorCode(code) == ZSTD_error_frameParameter_windowTooLarge)
+        return fail("{}: zstd data with a window above {} MiB: unpack it with zstd -d --long=31", path_,
+                    (1 << window_bits_) >> 20);
       if (ZSTD_isError(code) != 0)
         return fail("{}: damaged zstd data after {} bytes of its text: {}", path_, passed_, ZSTD_getErrorName(code));
       frame_open_ = code != 0;
@@ -198,6 +214,7 @@ class Zstd final : public ByteLayer {
 
  private:
   PackedInput input_;
+  int window_bits_;
   std::string path_;
   ZSTD_DCtx* context_ = nullptr;
   ZSTD_inBuffer in_{nullptr, 0, 0};
@@ -299,15 +316,18 @@ Result<LayerBelow> gzip_bytes(LayerBelow below, const std::string& path) {
   return layer;
 }
 
-Result<LayerBelow> deflated_bytes(LayerBelow below, uint64_t size, uint32_t checksum, const std::string& path) {
+Result<LayerBelow> deflated_bytes(LayerBelow below, const std::string& path) {
   auto layer = std::make_unique<Inflated>(std::move(below), path);
   TACHO_TRY(layer->start(false));
-  layer->expect(size, checksum);
   return layer;
 }
 
-Result<LayerBelow> zstd_bytes(LayerBelow below, const std::string& path) {
-  auto layer = std::make_unique<Zstd>(std::move(below), path);
+LayerBelow checked_bytes(LayerBelow below, uint64_t size, uint32_t checksum, const std::string& path) {
+  return std::make_unique<Checked>(std::move(below), size, checksum, path);
+}
+
+Result<LayerBelow> zstd_bytes(LayerBelow below, int window_bits, const std::string& path) {
+  auto layer = std::make_unique<Zstd>(std::move(below), window_bits, path);
   TACHO_TRY(layer->start());
   return layer;
 }

@@ -29,10 +29,12 @@ LayerBelow bytes_with(std::string first, LayerBelow below);
 LayerBelow slice_of(LayerBelow below, uint64_t from, uint64_t size, const std::string& path);
 /// All members of a gzip file, one after the other. Bytes behind them that are none are not read.
 Result<LayerBelow> gzip_bytes(LayerBelow below, const std::string& path);
-/// A zip archive's deflated member of `size` bytes.
-Result<LayerBelow> deflated_bytes(LayerBelow below, uint64_t size, uint32_t checksum, const std::string& path);
-/// All frames of a Zstandard file. Fails for windows above 128 MiB.
-Result<LayerBelow> zstd_bytes(LayerBelow below, const std::string& path);
+/// A zip archive's deflated member.
+Result<LayerBelow> deflated_bytes(LayerBelow below, const std::string& path);
+/// A zip archive's member, unpacked: fails when it ends if it does not have `size` bytes or another CRC-32.
+LayerBelow checked_bytes(LayerBelow below, uint64_t size, uint32_t checksum, const std::string& path);
+/// All frames of a Zstandard file. Fails for windows above 2^`window_bits` bytes, which memory must hold.
+Result<LayerBelow> zstd_bytes(LayerBelow below, int window_bits, const std::string& path);
 
 enum class TextForm : uint8_t { kAsIs, kUtf8Mark, kUtf16Little, kUtf16Big, kUtf32 };
 /// The form of a text that begins with `head`: by its byte order mark, or UTF-16 by its zeros.

@@ -19,11 +19,15 @@ namespace {
 
 constexpr size_t kHead = 4096;
 constexpr size_t kDeepest = 4;  // a gzip file in a tar archive in a gzip file
+// Windows of zstd: 128 MiB for the outermost, what zstd unpacks unasked, and 8 MiB, what its levels up to 19 use, for
+// those within.
+constexpr int kOuterWindowBits = 27, kInnerWindowBits = 23;
 
 // One layer of packing, and where in an archive the trace lies.
 struct PackedLayer {
   Packing packing;
   ArchivedFile file = {};
+  bool zstd() const { return packing == Packing::kZstd || (packing == Packing::kZip && file.method == 93); }
 };
 
 Result<int> open_plain(const std::string& path) {
@@ -42,19 +46,22 @@ Result<int> open_plain(const std::string& path) {
   return descriptor;
 }
 
-Result<LayerBelow> unpack(LayerBelow below, const PackedLayer& layer, const std::string& path) {
+Result<LayerBelow> unpack(LayerBelow below, const PackedLayer& layer, int window_bits, const std::string& path) {
   switch (layer.packing) {
     case Packing::kGzip:
       return gzip_bytes(std::move(below), path);
     case Packing::kZstd:
-      return zstd_bytes(std::move(below), path);
+      return zstd_bytes(std::move(below), window_bits, path);
     case Packing::kTar:
       return slice_of(std::move(below), layer.file.from, layer.file.size, path);
     case Packing::kZip: {
-      LayerBelow packed = slice_of(std::move(below), layer.file.from, layer.file.packed, path);
-      if (layer.file.method == 93) return zstd_bytes(std::move(packed), path);
-      if (layer.file.method == 8) return deflated_bytes(std::move(packed), layer.file.size, layer.file.checksum, path);
-      return packed;
+      LayerBelow member = slice_of(std::move(below), layer.file.from, layer.file.packed, path);
+      if (layer.file.method == 93) {
+        TACHO_ASSIGN(member, zstd_bytes(std::move(member), window_bits, path));
+      } else if (layer.file.method == 8) {
+        TACHO_ASSIGN(member, deflated_bytes(std::move(member), path));
+      }
+      return checked_bytes(std::move(member), layer.file.size, layer.file.checksum, path);
     }
     case Packing::kNone:
       break;
@@ -120,8 +127,10 @@ Result<PackedLayer> layer_of(Packing packing, ByteLayer& bytes, size_t depth, co
 Result<LayerBelow> build(const std::string& path, const std::vector<PackedLayer>& layers) {
   TACHO_ASSIGN(const int descriptor, open_plain(path));
   LayerBelow bytes = file_bytes(descriptor, path);
+  int window_bits = kOuterWindowBits;
   for (const PackedLayer& layer : layers) {
-    TACHO_ASSIGN(bytes, unpack(std::move(bytes), layer, path));
+    TACHO_ASSIGN(bytes, unpack(std::move(bytes), layer, window_bits, path));
+    if (layer.zstd()) window_bits = kInnerWindowBits;
   }
   return bytes;
 }

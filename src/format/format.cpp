@@ -103,8 +103,8 @@ Result<bool> read_foreign(const std::string& path, trace::TraceWriter& writer) {
 
 Result<std::shared_ptr<const trace::Trace>> open_any(const std::string& path) {
   const Face face = face_of(path);
-  if (!face.folder && !face.head.readable) return trace::Trace::open(path);  // the error says why
   if (!face.head.refusal.empty()) return fail("{}", face.head.refusal);
+  if (!face.folder && !face.head.readable) return trace::Trace::open(path);  // the error says why
   if (const Reader* const reader = reader_of(path, face)) return reader->read(path);
   if (face.folder)
     return fail("{}: a folder without rocprofv3's *_trace.csv or rocpd databases (*.db): there is no trace in it",

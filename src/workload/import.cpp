@@ -110,6 +110,7 @@ Holds what_holds(const std::string& path) {
 
 // The first "gfx..." in a text: rocprof v1 leaves rocminfo's output in results.sysinfo.txt.
 std::string architecture_in(const std::string& path) {
+  if (std::error_code error; !fs::is_regular_file(path, error)) return {};
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);)
     if (const size_t at = line.find("gfx"); at != std::string::npos) {

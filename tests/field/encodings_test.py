@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import lzma
+import os
 import struct
 import tarfile
 import zipfile
@@ -11,6 +12,7 @@ import zlib
 
 from files_test import FILES
 from files_test import FieldCase
+from files_test import TACHO
 from files_test import harness
 
 EVENTS = [{"ph": "X", "cat": "kernel", "name": f"k{i}", "pid": 0, "tid": 7, "ts": 100 + 10 * i, "dur": 5,
@@ -102,6 +104,17 @@ class Encodings(FieldCase):
         self.assertEqual(self.kernels("within.json.zst", frame(frame(text, 23), 27)), ["k0", "k1", "k2"])
         self.assertEqual(self.kernels("gz.json.zst.gz", gzip.compress(frame(text, 27))), ["k0", "k1", "k2"])
         self.assertIn("a window above 8 MiB", self.refused("each.json.zst", frame(frame(frame(text, 27), 27), 27)))
+
+    def test_pipes(self):
+        os.mkfifo(self.folder / "f.json")
+        result = self.run_command(TACHO, "info", "f.json", code=1, timeout=20)
+        self.assertRegex(result.stderr.decode(), r"f\.json: is a pipe, which can be read only once: write its contents to a file\n$")
+        self.run_command(TACHO, "f.json", code=1, timeout=20)
+        for name in ("1_kernel_trace.csv", "1_counter_collection.csv", "1_agent_info.csv", "results.csv", "results.sysinfo.txt", "a.db", "b.pftrace"):
+            (self.folder / "pipes").mkdir(exist_ok=True)
+            os.mkfifo(self.folder / "pipes" / name)
+        result = self.run_command(TACHO, "import", "pipes", code=1, timeout=20)
+        self.assertIn("nothing that AMD's tools write lies in it", result.stderr.decode())
 
     def test_long_names_in_tar(self):
         members = {"r/" + "x" * 97 + "/a.json": TEXT, "r/" + "y" * 120 + ".txt": "about", "README.txt": "about"}

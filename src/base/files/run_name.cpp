@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string_view>
 #include <utility>
@@ -174,6 +175,8 @@ std::string script_of(Words given) {
 }
 
 std::string first_line(const std::string& path) {
+  // Opening a pipe would wait for its writer.
+  if (std::error_code error; !std::filesystem::is_regular_file(path, error)) return {};
   std::ifstream file(path, std::ios::binary);
   std::string line(256, '\0');
   file.read(line.data(), static_cast<std::streamsize>(line.size()));

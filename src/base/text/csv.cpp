@@ -64,11 +64,12 @@ Result<CsvReader> CsvReader::open(const std::string& path) {
   CsvReader reader;
   reader.name_ = path;
   reader.source_ = std::make_unique<Source>();
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // open() waits for a pipe's writer
   if (fd < 0) return fail("{}: cannot be read: {}", path, std::strerror(errno));
   reader.source_->fd = fd;
   struct stat info {};
   if (::fstat(fd, &info) == 0 && S_ISDIR(info.st_mode)) return fail("{}: is a folder, not a csv file", path);
+  if (S_ISFIFO(info.st_mode)) return fail("{}: is a pipe, not a csv file", path);
 
   std::array<unsigned char, 2> magic{};
   if (::pread(fd, magic.data(), magic.size(), 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b) {

@@ -31,7 +31,8 @@ struct PackedLayer {
 };
 
 Result<int> open_plain(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A pipe that nobody writes to would hold open() up.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return fail("{}: {}", path, std::strerror(errno));
   struct stat info {};
   if (::fstat(descriptor, &info) == 0 && S_ISDIR(info.st_mode)) {
@@ -202,7 +203,11 @@ size_t SourceStream::read(char* to, size_t size) {
 SourceHead peek(const std::string& path) {
   SourceHead head;
   const auto descriptor = open_plain(path);
-  if (!descriptor) return head;
+  if (!descriptor) {
+    std::error_code error;
+    if (std::filesystem::is_fifo(path, error)) head.refusal = descriptor.error().message;
+    return head;
+  }
   ::close(*descriptor);
   head.readable = true;
   auto open = open_layers(path);

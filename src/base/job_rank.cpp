@@ -72,6 +72,20 @@ JobRank read(const JobLauncher& launcher, const char* (*lookup)(const char*)) {
   return job;
 }
 
+// The rank from variables that the user named (rocprofv3's --mpi-world-rank-variable), which then count alone.
+JobRank of_chosen_variables(const char* (*lookup)(const char*)) {
+  const char* const rank = lookup("ROCPROF_MPI_RANK_VAR");
+  const char* const size = lookup("ROCPROF_MPI_SIZE_VAR");
+  JobRank job;
+  if (rank == nullptr || *rank == '\0') return job;
+  job.rank = whole_number(lookup(rank));
+  if (job.rank < 0) return job;
+  job.launcher = "variables";
+  job.size = size == nullptr ? -1 : whole_number(lookup(size));
+  if (job.size <= job.rank) job.size = -1;
+  return job;
+}
+
 const char* from_environment(const char* name) {
   return std::getenv(name);
 }
@@ -83,7 +97,8 @@ std::span<const JobLauncher> job_launchers() {
 }
 
 JobRank job_rank(const char* (*lookup)(const char* name)) {
-  JobRank job;
+  JobRank job = of_chosen_variables(lookup);
+  if (job.known()) return job;
   for (const JobLauncher& launcher : kLaunchers) {
     const JobRank found = read(launcher, lookup);
     if (!found.known()) continue;

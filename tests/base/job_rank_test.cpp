@@ -171,5 +171,20 @@ TEST(JobRank, EveryRankVariableAloneOrWithWhatItNeeds) {
     }
 }
 
+TEST(JobRank, VariablesThatTheUserNamesCountAlone) {
+  g_variables = {{"ROCPROF_MPI_RANK_VAR", "MINE"},
+                 {"ROCPROF_MPI_SIZE_VAR", "ALL"},
+                 {"MINE", "2"},
+                 {"ALL", "4"},
+                 {"PMI_RANK", "0"},
+                 {"PMI_SIZE", "8"}};
+  EXPECT_EQ(job_rank(lookup).rank, 2);
+  EXPECT_EQ(job_rank(lookup).size, 4);
+  g_variables["ALL"] = "2";
+  EXPECT_EQ(job_rank(lookup).size, -1) << "of another job";
+  g_variables["MINE"] = "first";
+  EXPECT_EQ(job_rank(lookup).rank, 0) << "no number: the launcher's";
+}
+
 }  // namespace
 }  // namespace tacho

@@ -576,6 +576,72 @@ class Counters(Rocprofv3):
     def test_listed(self):
         self.assertIn(b"V_GLOBAL_LOAD_BYTES", self.rocprofv3("--list-avail").stdout)
 
+    def counted(self, folder, name="c"):
+        return {row["Counter_Name"] for row in rows(self.folder / folder / f"{name}_counter_collection.csv")}
+
+    def test_each_pmc_is_a_pass_of_its_own(self):
+        result = self.rocprofv3("--pmc", "V_WAVES", "V_GLOBAL_LOAD_BYTES", "--pmc", "V_GLOBAL_STORE_BYTES", "--kernel-trace", "-o", "c")
+        self.assertGreaterEqual(result.stdout.count(b"done 3\n"), 2, "the program runs for each pass")
+        self.assertEqual(self.names(), [], "nothing beside the folders")
+        self.assertEqual(self.counted("pass_1"), {"V_WAVES", "V_GLOBAL_LOAD_BYTES"})
+        self.assertEqual(self.counted("pass_2"), {"V_GLOBAL_STORE_BYTES"})
+        self.assertIn("c_kernel_trace.csv", self.names("pass_2"))
+        self.rocprofv3("--pmc", "V_WAVES,V_GLOBAL_LOAD_BYTES", "--pmc", "V_GLOBAL_STORE_BYTES V_GLOBAL_LOAD_LINES", "-d", "sub", "-o", "c")
+        self.assertEqual(self.counted("sub/pass_1"), {"V_WAVES", "V_GLOBAL_LOAD_BYTES"})
+        self.assertEqual(self.counted("sub/pass_2"), {"V_GLOBAL_STORE_BYTES", "V_GLOBAL_LOAD_LINES"})
+        self.rocprofv3("--pmc", "V_WAVES V_GLOBAL_LOAD_LINES", "-d", "one", "-o", "c")
+        self.assertEqual(self.counted("one"), {"V_WAVES", "V_GLOBAL_LOAD_LINES"}, "one pass needs no folder")
+
+    def test_a_pass_with_a_mistake_starts_nothing(self):
+        result = self.rocprofv3("--pmc", "V_WAVES", "--pmc", "SQ_WAVES", code=125)
+        self.one_sentence(result, "--pmc", "has no counter 'SQ_WAVES'")
+        self.assertEqual((result.stdout, self.names()), (b"", []))
+        self.one_sentence(self.rocprofv3("--pmc", "V_WAVES", "--pmc", code=125), "--pmc", "missing")
+        self.one_sentence(self.rocprofv3("--pmc", "V_WAVES", "--pmc", ",", code=125), "--pmc", "missing")
+
+    def test_a_pass_that_fails_ends_the_run(self):
+        self.rocprofv3("--pmc", "V_WAVES", "--pmc", "V_GLOBAL_LOAD_LINES", "-o", "c", command=("sh", "-c", f"{STEPS}; exit 3"), code=3)
+        self.assertFalse((self.folder / "pass_2").exists())
+
+    def test_passes_of_the_command_line_come_before_those_of_the_file(self):
+        (self.folder / "in.txt").write_text("pmc: V_GLOBAL_STORE_LINES\n")
+        (self.folder / "in.yaml").write_text("jobs:\n  - pmc: [V_GLOBAL_STORE_LINES]\n    output_file: c\n    kernel_include_regex: scale\n  - kernel_trace: true\n    output_file: k\n")
+        self.rocprofv3("--pmc", "V_WAVES", "-i", "in.txt", "-d", "t", "-o", "c")
+        self.assertEqual((self.counted("t/pass_1"), self.counted("t/pmc_2")), ({"V_WAVES"}, {"V_GLOBAL_STORE_LINES"}))
+        self.rocprofv3("--pmc", "V_WAVES", "--pmc", "V_GLOBAL_LOAD_LINES", "-i", "in.yaml", "-d", "y")
+        self.assertEqual((self.counted("y/pass_1"), self.counted("y/pass_2"), self.counted("y/pass_3")), ({"V_WAVES"}, {"V_GLOBAL_LOAD_LINES"}, {"V_GLOBAL_STORE_LINES"}))
+        self.assertEqual({row["Kernel_Name"] for row in rows(self.folder / "y/pass_1/c_counter_collection.csv")}, {"scale(float*, int)"},
+                         "with the other options of the first job")
+        self.assertIn("k_kernel_trace.csv", self.names("y/pass_4"))
+        (self.folder / "plain.yaml").write_text("jobs:\n  - output_file: c\n")
+        self.rocprofv3("--pmc", "V_WAVES", "-i", "plain.yaml", "-d", "p")
+        self.assertEqual(self.counted("p/pass_1"), {"V_WAVES"})
+        (self.folder / "both.yaml").write_text("jobs:\n  - pmc: [V_WAVES]\n    pmc_groups: [[V_WAVES]]\n")
+        self.one_sentence(self.rocprofv3("-i", "both.yaml", code=125), "pmc_groups", "exclude")
+
+    def test_replay_of_kernels_is_refused_where_it_cannot_be(self):
+        beta = ("--replay-mode", "kernel", "--kernel-replay-beta-enabled")
+        two = ("--pmc", "V_WAVES", "--pmc", "V_GLOBAL_LOAD_LINES")
+        self.one_sentence(self.rocprofv3(*two, "--replay-mode", "kernel", code=125), "--kernel-replay-beta-enabled")
+        self.one_sentence(self.rocprofv3("--kernel-trace", *beta, code=125), "--replay-mode", "--pmc")
+        self.one_sentence(self.rocprofv3(*two, *beta, "--att", code=125), "--att", "exclude")
+        self.one_sentence(self.rocprofv3(*two, *beta, code=125), "--replay-mode kernel", "a run of its own")
+        self.assertEqual(self.rocprofv3("--pmc", "V_WAVES", *beta, "-o", "c").stderr, b"", "one pass needs no replay")
+        self.assertEqual(self.counted("."), {"V_WAVES"})
+        self.assertEqual(self.rocprofv3(*two, "--replay-mode", "application", "-d", "a", "-o", "c").stderr, b"")
+        self.assertEqual(self.counted("a/pass_2"), {"V_GLOBAL_LOAD_LINES"})
+        self.one_sentence(self.rocprofv3("--pmc", "V_WAVES", "--kernel-replay-beta-enabled", "-o", "d"), "--kernel-replay-beta-enabled", "no effect")
+        self.one_sentence(self.rocprofv3("--kernel-trace", "--kernel-replay-beta-enabled", "-o", "e"), "without --pmc")
+
+    def test_options_of_traces_in_runs_that_count(self):
+        self.one_sentence(self.rocprofv3("--pmc", "V_WAVES", "-P", "0:1:1", "-o", "c"), "--collection-period", "no effect with --pmc")
+        self.one_sentence(self.rocprofv3("--pmc", "V_WAVES", "--selected-regions", "-o", "d"), "--selected-regions", "no effect with --pmc")
+        (self.folder / "extra.yaml").write_text("a: 1\n")
+        self.one_sentence(self.rocprofv3("--pmc", "V_WAVES", "-E", "extra.yaml", "-o", "e"), "--extra-counters", "--list-avail")
+        (self.folder / "g.yaml").write_text("jobs:\n  - pmc_groups: [[V_WAVES], ['V_GLOBAL_LOAD_LINES V_GLOBAL_STORE_LINES']]\n    pmc_group_interval: 3\n    output_file: c\n")
+        self.one_sentence(self.rocprofv3("-i", "g.yaml"), "pmc_group_interval", "every group")
+        self.assertEqual(self.counted("pass_1"), {"V_WAVES", "V_GLOBAL_LOAD_LINES", "V_GLOBAL_STORE_LINES"})
+
 
 class Refusals(Rocprofv3):
     def test_counters_and_samples(self):
@@ -602,7 +668,8 @@ class Refusals(Rocprofv3):
         for words in (("--att",), ("--advanced-thread-trace",), ("--att", "--att-library-path", "/a", "/b"), ("--att-target-cu", "0x2"),
                       ("--att-simd-select", "0xF"), ("--att-buffer-size", "0x6000000"), ("--att-shader-engine-mask", "0x11"),
                       ("--att-gpu-index", "0,1"), ("--att-perfcounters", "SQ_WAVES:0x3", "--att-perfcounter-ctrl", "32"),
-                      ("--att-activity", "8"), ("--att-serialize-all", "yes")):
+                      ("--att-activity", "8"), ("--att-serialize-all", "yes"), ("--att-no-intercept",), ("--att-consecutive-kernels", "4"),
+                      ("--att-resource-mode", "code-object"), ("--att-perfcounter-target-only",), ("--att-no-detail",)):
             with self.subTest(words):
                 result = self.rocprofv3("--kernel-trace", "-o", "run", "--overwrite", *words)
                 self.one_sentence(result, words[0], "thread trace")
@@ -614,11 +681,46 @@ class Refusals(Rocprofv3):
 
     def test_domains_without_a_source_are_one_line(self):
         for option in ("--scratch-memory-trace", "--rocdecode-trace", "--rocjpeg-trace", "--kfd-trace", "--hip-graph-trace", "--hip-event-trace",
-                       "--rocshmem-trace", "--ompt-trace", "--hipfile-trace"):
+                       "--rocshmem-trace", "--ompt-trace", "--hipfile-trace", "--kfd-page-migration-trace", "--kfd-page-mapping-trace",
+                       "--kfd-queue-trace", "--kfd-dropped-events-trace"):
             self.one_sentence(self.rocprofv3("--kernel-trace", "-o", "run", "--overwrite", option), option, "records nothing")
         for option in ("--hip-trace", "--hip-runtime-trace", "--hip-compiler-trace", "--cuda-trace", "--hsa-trace", "--hsa-core-trace",
                        "--hsa-amd-trace", "--hsa-image-trace", "--hsa-finalizer-trace", "--rccl-trace"):
             self.one_sentence(self.rocprofv3("--kernel-trace", "-o", "run", "--overwrite", option), f"nothing recorded for {option}")
+
+    def test_categories_of_openmp(self):
+        for words in (("parallel", "task", "target"), ("all",), ("TRUE",)):
+            self.one_sentence(self.rocprofv3("--kernel-trace", "-o", "run", "--overwrite", "--ompt-trace", *words), "--ompt-trace", "records nothing")
+        self.assertEqual(self.rocprofv3("--kernel-trace", "-o", "run", "--overwrite", "--ompt-trace", "no").stderr, b"")
+        self.assertEqual(self.rocprofv3("--kernel-trace", "-o", "run", "--overwrite", "--ompt-trace=false").stderr, b"")
+        self.one_sentence(self.rocprofv3("--kernel-trace", "--ompt-trace", "paralel", code=125), "paralel")
+        self.one_sentence(self.rocprofv3("--kernel-trace", "--ompt-trace=parallel,task", code=125), "parallel,task")
+        without = self.run_command(ROCPROFV3, "--kernel-trace", "-o", "run", "--overwrite", "--ompt-trace", STEPS, "--steps", "1")
+        self.assertEqual(without.stdout, b"done 1\n", "the command is no category")
+
+    def test_streaming_counters(self):
+        beta = ("--spm-beta-enabled", "--spm", "SQ_WAVES")
+        self.one_sentence(self.rocprofv3("--kernel-trace", "-o", "run", *beta, "--spm-sample-interval", "4096", "--spm-sample-interval-unit", "sclk_cycles"),
+                          "--spm, --spm-sample-interval, --spm-sample-interval-unit", "records nothing")
+        self.one_sentence(self.rocprofv3("--kernel-trace", "--spm", "SQ_WAVES", code=125), "--spm-beta-enabled")
+        self.one_sentence(self.rocprofv3("--kernel-trace", "--spm-beta-enabled", "--spm-sample-interval", "1", code=125), "--spm with")
+        self.one_sentence(self.rocprofv3(*beta, "--pmc", "V_WAVES", code=125), "excludes --pmc")
+        self.one_sentence(self.rocprofv3("--kernel-trace", *beta, "--spm-sample-interval", "often", code=125), "'often'")
+        self.one_sentence(self.rocprofv3("--kernel-trace", *beta, "--spm-sample-interval-unit", "ns", code=125), "sclk_cycles")
+
+    def test_ranks_by_variables_of_the_users(self):
+        words = ("--kernel-trace", "--mpi-world-rank-variable", "MY_RANK", "--mpi-world-size-variable", "MY_SIZE", "-o", "r%rank%")
+        for rank, made in (("2", True), ("1", False)):
+            result = self.rocprofv3(*words, "--profile-mpi-ranks", "2", env={"MY_RANK": rank, "MY_SIZE": "4", "OMPI_COMM_WORLD_RANK": "7", "OMPI_COMM_WORLD_SIZE": "8"})
+            self.assertEqual(result.stdout, b"done 3\n")
+            self.assertEqual((self.folder / f"r{rank}_kernel_trace.csv").exists(), made)
+        self.one_sentence(self.rocprofv3("--kernel-trace", "--mpi-world-rank-variable", "MY_RANK", code=125), "--mpi-world-size-variable", "together")
+
+    def test_variables_stand_for_options(self):
+        env = {"ROCPROF_OUTPUT_PATH": "place", "ROCPROF_OUTPUT_FILE_NAME": "name"}
+        self.rocprofv3("--kernel-trace", env=env)
+        self.rocprofv3("--kernel-trace", "-o", "other", env=env)
+        self.assertEqual(self.names("place"), ["name_agent_info.csv", "name_kernel_trace.csv", "other_agent_info.csv", "other_kernel_trace.csv"])
 
     def test_hidden_options(self):
         silent = self.rocprofv3("--kernel-trace", "-o", "run", "--readlink", "--realpath", "yes")
@@ -630,6 +732,10 @@ class Refusals(Rocprofv3):
             self.one_sentence(self.rocprofv3("--kernel-trace", "--benchmark-mode", mode, "-o", mode), "--benchmark-mode")
         self.one_sentence(self.rocprofv3("--kernel-trace", "--attach", "7", code=125), "attaching")
         self.one_sentence(self.rocprofv3("--kernel-trace", "-p", "7", code=125), "attaching")
+        for words in (("--attach-duration-msec", "10"), ("--attach-children",), ("--attach-sync-output",)):
+            self.one_sentence(self.rocprofv3("--kernel-trace", *words, code=125), words[0], "attaching")
+        lines = self.lines(self.rocprofv3("--kernel-trace", "--selected-regions", "--selected-regions-ref-count", "-o", "counted"))
+        self.assertIn("--selected-regions-ref-count has no effect", lines[0])
 
     def test_every_option_has_a_test(self):
         """Every option needs a test of its effect."""
@@ -654,7 +760,7 @@ class Refusals(Rocprofv3):
         self.one_sentence(self.rocprofv3("--kernel-trace", "--rocm-root", "/none", code=125), "/none")
         self.one_sentence(self.rocprofv3("--kernel-trace", "-o", "r", "--rocm-root", "/usr", "--sdk-version", "1.0.0", "--sdk-soversion", "1"),
                           "--rocm-root, --sdk-soversion, --sdk-version", "changes nothing")
-        silent = self.rocprofv3("--kernel-trace", "--disable-signal-handlers", "--suppress-marker-preload")
+        silent = self.rocprofv3("--kernel-trace", "--disable-signal-handlers", "--suppress-marker-preload", "--process-sync")
         self.assertEqual(silent.stderr, b"")
 
     def test_list_avail(self):

@@ -17,6 +17,13 @@ std::vector<std::string> choices_of(std::string_view words) {
   return out;
 }
 
+bool is_choice(const Option& option, std::string_view word) {
+  std::string lower(word);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const std::vector<std::string> choices = choices_of(option.choices);
+  return std::find(choices.begin(), choices.end(), lower) != choices.end();
+}
+
 std::optional<bool> truth(std::string_view word) {
   std::string lower(word);
   for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -105,11 +112,7 @@ Status Given::set(const Option& option, std::vector<std::string> words, std::str
                     best.empty() ? "" : "; did you mean " + best + "?");
       }
   }
-  auto& kept = words_[std::string(option.name)];
-  if (option.repeats == Repeats::kAdd)
-    kept.insert(kept.end(), words.begin(), words.end());
-  else
-    kept = std::move(words);
+  words_[std::string(option.name)] = std::move(words);
   return {};
 }
 

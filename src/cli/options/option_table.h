@@ -19,9 +19,6 @@ enum class OptionKind {
   kList,   ///< one or more words
 };
 
-/// Whether a second occurrence replaces the first or adds its words.
-enum class Repeats : uint8_t { kReplace, kAdd };
-
 struct Option {
   std::string_view name;        ///< long, without --
   std::string_view short_name;  ///< with the -, or empty
@@ -29,12 +26,13 @@ struct Option {
   std::string_view group;  ///< heading in --help; empty = not shown there
   std::string_view help;
   std::string_view choices = {};  ///< allowed words separated by spaces; empty = any
-  Repeats repeats = Repeats::kReplace;
-  std::string_view sets = {};  ///< in a table for settings: the setting that gets the value; empty = handled by name
+  std::string_view sets = {};     ///< in a table for settings: the setting that gets the value; empty = handled by name
 };
 
 /// The words of Option::choices.
 std::vector<std::string> choices_of(std::string_view words);
+/// True if `word` is one of the option's choices, in whatever case.
+bool is_choice(const Option& option, std::string_view word);
 /// True for y, yes, t, true, on, 1; false for their opposites; nullopt for any other word. Ignores case.
 std::optional<bool> truth(std::string_view word);
 /// Finds an option by long name, with - or _ ("kernel-trace", "kernel_trace"); nullptr if there is none.
@@ -59,6 +57,7 @@ class Given {
   /// Checks choices and a flag's spelling. An error begins with `where` ("--stats", "line 3: stats").
   Status set(const Option& option, std::vector<std::string> words, std::string_view where);
   void set_flag(std::string_view name, bool on) { words_[std::string(name)] = {on ? "1" : "0"}; }
+  void remove(std::string_view name) { words_.erase(std::string(name)); }
   /// Adds the options of `other`. Fails if both sides give an option different values; names `where`.
   Status merge(const Given& other, std::string_view where);
   const std::map<std::string, std::vector<std::string>, std::less<>>& all() const { return words_; }

@@ -81,23 +81,63 @@ Result<std::vector<counter::Filter::Range>> parse_iterations(const std::vector<s
 
 }  // namespace
 
-Result<std::optional<CounterPlan>> plan_counters(const Given& given, const InputJob& job) {
-  std::vector<std::string> counters = given.list("pmc");
-  for (const std::vector<std::string>& group : job.counter_groups)
-    counters.insert(counters.end(), group.begin(), group.end());
-  if (counters.empty()) return std::optional<CounterPlan>();
-  const std::string_view option = given.has("pmc") ? "--pmc" : "pmc_groups";
+namespace {
+
+// The rules of upstream's launcher: kernels are replayed for counters alone.
+Status check_replay(const InputJob& job) {
+  if (!job.given.on("kernel-replay-beta-enabled"))
+    return fail("--replay-mode kernel needs --kernel-replay-beta-enabled");
+  if (!job.counts()) return fail("--replay-mode kernel replays kernels for counters; give them with --pmc");
+  for (const char* option : {"att", "advanced-thread-trace", "att-no-intercept", "pc-sampling-beta-enabled"})
+    if (job.given.on(option))
+      return fail("--replay-mode kernel and --{} exclude each other: give them in two runs", option);
+  return {};
+}
+
+}  // namespace
+
+Result<std::optional<CounterPlan>> plan_counters(const InputJob& job) {
+  const Given& given = job.given;
+  const bool replay = given.value("replay-mode") == "kernel";
+  if (replay) TACHO_TRY(check_replay(job));
+  if (!job.counts()) return std::optional<CounterPlan>();
+  if (given.has("pmc") && !job.counter_groups.empty())
+    return fail("pmc and pmc_groups exclude each other: pmc is one pass, pmc_groups are several");
+  const bool together = !replay && !given.has("pmc");  // in the fewest passes, as every dispatch gets all of them
+  const std::string_view option = together ? "pmc_groups" : "--pmc";
+  std::vector<std::vector<std::string>> groups = job.counter_groups;
+  if (groups.empty()) groups.push_back(given.list("pmc"));
+  if (together) {
+    for (size_t i = 1; i < groups.size(); ++i) groups[0].insert(groups[0].end(), groups[i].begin(), groups[i].end());
+    groups.resize(1);
+  }
   auto chosen = counter::choose_device("");
   if (!chosen) return fail("{}: {}", option, chosen.error().message);
   CounterPlan result;
   result.chosen = std::move(*chosen);
-  auto plan = result.chosen.provider->plan(result.chosen.device, counters);
-  if (!plan) return fail("{}: {}; rocprofv3 --list-avail lists those that it has", option, plan.error().message);
-  result.plan = std::move(*plan);
-  TACHO_TRY(result.chosen.provider->ready());
-  if (result.plan.passes.size() > 1 && given.has("pmc"))
-    return fail("--pmc: these counters need {} passes on {}, and --pmc is one; `tacho profile` makes several",
-                result.plan.passes.size(), result.chosen.device.name);
+  const counter::Provider& provider = *result.chosen.provider;
+  for (const std::vector<std::string>& group : groups) {
+    auto plan = provider.plan(result.chosen.device, group);
+    if (!plan) return fail("{}: {}; rocprofv3 --list-avail lists those that it has", option, plan.error().message);
+    if (plan->passes.size() > 1 && !together)
+      return fail("--pmc: {} need {} passes on {}, and a --pmc is one; give them in several --pmc, or let `tacho "
+                  "profile` plan the passes",
+                  fmt::join(group, " "), plan->passes.size(), result.chosen.device.name);
+    for (counter::PlannedPass& pass : plan->passes) {
+      // Level passes keep their counter's name; the others are numbered over all groups.
+      if (pass.name.starts_with("pmc_perf_")) pass.name = fmt::format("pmc_perf_{}", result.plan.passes.size());
+      result.plan.passes.push_back(std::move(pass));
+    }
+    result.plan.unavailable.insert(result.plan.unavailable.end(), plan->unavailable.begin(), plan->unavailable.end());
+  }
+  TACHO_TRY(provider.ready());
+  if (replay && result.plan.passes.size() > 1) {
+    if (!provider.can_replay_kernels())
+      return fail("--replay-mode kernel: {} cannot run a kernel again with its memory put back; leave the option out, "
+                  "and each --pmc is a run of its own",
+                  result.chosen.device.name);
+    result.replay = counter::Replay::kKernel;
+  }
   result.include = given.value("kernel-include-regex");
   result.exclude = given.value("kernel-exclude-regex");
   Pattern pattern;
@@ -115,6 +155,7 @@ tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan,
   Collected observer(say);
   counter::CollectRequest request;
   request.command = command;
+  request.replay = plan.replay;
   const auto folder = std::filesystem::path(trace).parent_path().string();
   request.folder = folder.empty() ? "." : folder;
   const auto outcome = plan.chosen.provider->collect(plan.chosen.device, plan.plan, request, observer);

@@ -18,13 +18,15 @@ namespace tacho::cli::rocprofv3 {
 struct CounterPlan {
   counter::Chosen chosen;
   counter::PassPlan plan;
+  counter::Replay replay = counter::Replay::kDefault;
   std::string include, exclude;                    // POSIX regular expressions over kernel names
   std::vector<counter::Filter::Range> iterations;  // for each kernel, counted from 1
 };
 
 /// What --pmc (or pmc_groups) asks for, planned for this machine's device; nothing if neither is given. Fails on
-/// unknown counters, and if the counters of --pmc need more than one pass.
-Result<std::optional<CounterPlan>> plan_counters(const Given& given, const InputJob& job);
+/// unknown counters, if the counters of a --pmc need more than one pass, and where --replay-mode kernel contradicts
+/// other options or the device cannot do it.
+Result<std::optional<CounterPlan>> plan_counters(const InputJob& job);
 
 /// Runs the command, writes its counters to `trace` and returns its exit code. `say` gets messages.
 tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan,

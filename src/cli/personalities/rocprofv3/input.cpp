@@ -70,12 +70,16 @@ Result<InputJob> read_job(const std::string& path, const YAML::Node& node) {
     if (key == "pmc_groups") {
       if (!entry.second.IsSequence()) return fail("{}: a list of lists of counters is expected", where);
       for (const YAML::Node& group : entry.second) {
-        TACHO_ASSIGN(auto words, words_of_node(group, where));
-        job.counter_groups.push_back(std::move(words));
+        TACHO_ASSIGN(const auto words, words_of_node(group, where));
+        job.counter_groups.push_back(counters_of(words));
+        if (job.counter_groups.back().empty()) return fail("{}: a group names no counter", where);
       }
       continue;
     }
-    if (key == "pmc_group_interval") continue;  // only for pmc_groups, which no device here can serve yet
+    if (key == "pmc_group_interval") {
+      job.group_interval = true;
+      continue;
+    }
     const Option* const option = find_option(key);
     if (option == nullptr || option->name == "input") {
       std::vector<std::string> names = {"pmc_groups", "pmc_group_interval"};
@@ -88,6 +92,7 @@ Result<InputJob> read_job(const std::string& path, const YAML::Node& node) {
     }
     if (entry.second.IsNull()) return fail("{}: has no value", where);
     TACHO_ASSIGN(auto words, words_of_node(entry.second, where));
+    if (option->name == "pmc") words = counters_of(words);
     if (words.empty()) continue;  // [] has no meaning
     TACHO_TRY(job.given.set(*option, std::move(words), where));
   }
@@ -110,7 +115,7 @@ Result<std::vector<InputJob>> read_structured(const std::string& path, std::stri
     bool any_counters = false;
     for (const YAML::Node& node : list) {
       TACHO_ASSIGN(InputJob job, read_job(path, node));
-      any_counters |= job.given.has("pmc") || !job.counter_groups.empty();
+      any_counters |= job.counts();
       jobs.push_back(std::move(job));
     }
     if (jobs.size() > 1 || any_counters)
@@ -132,7 +137,7 @@ Result<std::vector<InputJob>> read_input_file(const std::string& path) {
 }
 
 Result<std::vector<InputJob>> parse_input(const std::string& path, std::string content) {
-  const bool text = path.ends_with(".txt");
+  const bool text = path.ends_with(".txt") || path.ends_with(".text");
   if (!text && !path.ends_with(".json") && !path.ends_with(".yaml") && !path.ends_with(".yml"))
     return fail("-i {}: the name must end in .txt, .yaml, .yml or .json", path);
   auto jobs = text ? read_text(path, content) : read_structured(path, std::move(content));
@@ -144,6 +149,50 @@ Result<std::vector<InputJob>> parse_input(const std::string& path, std::string c
   for (char& c : message)
     if (static_cast<unsigned char>(c) < 32 || c == 127) c = '?';
   return fail("{}", message);
+}
+
+Result<std::vector<InputJob>> jobs_of(const CommandLine& line) {
+  const std::string file = line.given.value("input");
+  std::vector<InputJob> jobs(1);
+  if (!file.empty()) {
+    TACHO_ASSIGN(jobs, read_input_file(file));
+  }
+  const auto& groups = line.counter_groups;
+  const bool file_counts = std::any_of(jobs.begin(), jobs.end(), [](const InputJob& job) { return job.counts(); });
+  Given given = line.given;
+  if (groups.size() > 1 || (groups.size() == 1 && file_counts)) {
+    given.remove("pmc");
+    // As under rocprofv3, the passes of the command line have the first job's other options.
+    InputJob base = jobs.front();
+    base.given.remove("pmc");
+    base.counter_groups.clear();
+    std::vector<InputJob> passes;
+    if (given.value("replay-mode") == "kernel") {
+      passes.push_back(base);
+      passes.back().counter_groups = groups;
+    } else {
+      for (const std::vector<std::string>& group : groups) {
+        passes.push_back(base);
+        TACHO_TRY(passes.back().given.set(*find_option("pmc"), group, "--pmc"));
+      }
+    }
+    const size_t own = passes.size();
+    if (jobs.size() > 1 || jobs.front().counts())
+      for (InputJob& job : jobs) passes.push_back(std::move(job));
+    if (passes.size() > 1)
+      for (size_t i = 0; i < passes.size(); ++i)
+        passes[i].folder =
+            fmt::format("{}_{}", i >= own && passes[i].folder.starts_with("pmc") ? "pmc" : "pass", i + 1);
+    jobs = std::move(passes);
+  } else if (groups.size() == 1 && !file.empty() && jobs.size() == 1) {
+    jobs.front().folder = "pass_1";  // as a job that counts
+  }
+  for (InputJob& job : jobs) {
+    Given merged = given;
+    TACHO_TRY(merged.merge(job.given, file));
+    job.given = std::move(merged);
+  }
+  return jobs;
 }
 
 }  // namespace tacho::cli::rocprofv3

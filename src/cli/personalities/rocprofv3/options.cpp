@@ -54,12 +54,26 @@ constexpr Option kOptions[] = {
     {"rocjpeg-trace", "", OptionKind::kFlag, kTracing, "rocJPEG calls", ""},
     {"kokkos-trace", "", OptionKind::kFlag, kTracing, "Kokkos regions; implies --marker-trace and --kernel-rename", ""},
     {"kfd-trace", "", OptionKind::kFlag, kHidden, "kernel driver events", ""},
+    {"kfd-page-migration-trace", "", OptionKind::kFlag, kHidden, "kernel driver: migrated pages", ""},
+    {"kfd-page-mapping-trace", "", OptionKind::kFlag, kHidden, "kernel driver: page faults and mappings", ""},
+    {"kfd-queue-trace", "", OptionKind::kFlag, kHidden, "kernel driver: evicted queues", ""},
+    {"kfd-dropped-events-trace", "", OptionKind::kFlag, kHidden, "kernel driver: events that it dropped", ""},
     {"hip-graph-trace", "", OptionKind::kFlag, kHidden, "HIP graphs", ""},
     {"hip-event-trace", "", OptionKind::kFlag, kHidden, "HIP events", ""},
     {"rocshmem-trace", "", OptionKind::kFlag, kHidden, "rocSHMEM calls", ""},
-    {"ompt-trace", "", OptionKind::kFlag, kHidden, "OpenMP tools", ""},
+    {"ompt-trace", "", OptionKind::kList, kHidden, "OpenMP tools",
+     "all thread parallel task sync mutex target device error y yes t true on 1 n no f false off 0"},
     {"hipfile-trace", "", OptionKind::kFlag, kHidden, "hipFile calls", ""},
-    {"pmc", "", OptionKind::kList, kCounters, "counters to collect, in one pass", "", options::Repeats::kAdd},
+    {"pmc", "", OptionKind::kList, kCounters,
+     "counters to collect in one pass; each further --pmc is a pass of its own", ""},
+    {"replay-mode", "", OptionKind::kValue, kCounters,
+     "several passes: application runs the program again (default); kernel each kernel, with its memory put back",
+     "kernel application"},
+    {"kernel-replay-beta-enabled", "", OptionKind::kFlag, kCounters, "required by --replay-mode kernel", ""},
+    {"spm", "", OptionKind::kList, kHidden, "streaming counters", ""},
+    {"spm-beta-enabled", "", OptionKind::kFlag, kHidden, "", ""},
+    {"spm-sample-interval", "", OptionKind::kValue, kHidden, "", ""},
+    {"spm-sample-interval-unit", "", OptionKind::kValue, kHidden, "", "sclk_cycles"},
     {"pc-sampling-beta-enabled", "", OptionKind::kFlag, kSampling, "required by the three below", ""},
     {"pc-sampling-unit", "", OptionKind::kValue, kSampling, "unit of the interval", "instructions cycles time"},
     {"pc-sampling-method", "", OptionKind::kValue, kSampling, "how", "stochastic host_trap"},
@@ -85,8 +99,11 @@ constexpr Option kOptions[] = {
      "hour min sec msec usec nsec"},
     {"selected-regions", "", OptionKind::kFlag, kFilter,
      "record only between roctxProfilerResume and roctxProfilerPause", ""},
+    {"selected-regions-ref-count", "", OptionKind::kFlag, kHidden, "", ""},
     {"profile-mpi-ranks", "", OptionKind::kValue, kFilter,
      "record only these ranks, as 0-3,8; the others run as they are", ""},
+    {"mpi-world-rank-variable", "", OptionKind::kValue, kFilter, "variable with this process's rank in its job", ""},
+    {"mpi-world-size-variable", "", OptionKind::kValue, kFilter, "variable with the number of ranks; both or none", ""},
     {"perfetto-backend", "", OptionKind::kValue, kPerfetto,
      "inprocess; system is not there: tacho writes the file itself", "inprocess system"},
     {"perfetto-buffer-size", "", OptionKind::kValue, kPerfetto, "not needed: nothing is buffered", ""},
@@ -98,6 +115,8 @@ constexpr Option kOptions[] = {
      "absolute relative type-relative"},
     {"disable-signal-handlers", "", OptionKind::kFlag, kOther,
      "always so: tacho installs no signal handler in the program", ""},
+    {"process-sync", "", OptionKind::kFlag, kOther, "not needed: tacho writes outputs after all processes have ended",
+     ""},
     {"minimum-output-data", "", OptionKind::kValue, kOutput,
      "write no files when they would be smaller than this many KB", ""},
     {"preload", "", OptionKind::kList, kOther, "libraries to preload into the program", ""},
@@ -113,8 +132,16 @@ constexpr Option kOptions[] = {
      "disabled-sdk-contexts sdk-buffer-overhead sdk-callback-overhead tool-runtime-overhead execution-profile"},
     {"pid", "-p", OptionKind::kValue, kOther, "attach to a running process: not possible here", ""},
     {"attach", "", OptionKind::kValue, kHidden, "", ""},
+    {"attach-duration-msec", "", OptionKind::kValue, kHidden, "", ""},
+    {"attach-children", "", OptionKind::kFlag, kHidden, "", ""},
+    {"attach-sync-output", "", OptionKind::kFlag, kHidden, "", ""},
     {"att", "", OptionKind::kFlag, kThreadTrace, "thread trace", ""},
     {"advanced-thread-trace", "", OptionKind::kFlag, kHidden, "", ""},
+    {"att-no-intercept", "", OptionKind::kFlag, kThreadTrace, "a quick scan, without queues that are intercepted", ""},
+    {"att-consecutive-kernels", "", OptionKind::kValue, kThreadTrace, "number of kernels in a row", ""},
+    {"att-resource-mode", "", OptionKind::kValue, kThreadTrace, "when to reserve memory", "default hsa code-object"},
+    {"att-perfcounter-target-only", "", OptionKind::kFlag, kThreadTrace, "counters of the target alone", ""},
+    {"att-no-detail", "", OptionKind::kFlag, kThreadTrace, "occupancy alone", ""},
     {"att-library-path", "", OptionKind::kList, kThreadTrace, "decoder library", ""},
     {"att-target-cu", "", OptionKind::kValue, kThreadTrace, "compute unit", ""},
     {"att-simd-select", "", OptionKind::kValue, kThreadTrace, "mask of SIMDs, or one SIMD", ""},
@@ -135,6 +162,17 @@ std::span<const Option> options_table() {
 
 const Option* find_option(std::string_view name) {
   return options::find(kOptions, name);
+}
+
+std::vector<std::string> counters_of(const std::vector<std::string>& words) {
+  std::vector<std::string> counters;
+  for (const std::string& word : words)
+    for (size_t at = 0; at < word.size();) {
+      const size_t end = std::min(word.find_first_of(" \t,", at), word.size());
+      if (end > at) counters.push_back(word.substr(at, end - at));
+      at = end + 1;
+    }
+  return counters;
 }
 
 Result<CommandLine> parse_command_line(int argc, char** argv) {
@@ -177,8 +215,13 @@ Result<CommandLine> parse_command_line(int argc, char** argv) {
     if (option->kind == OptionKind::kValue && !word.attached && words.more() && !is_option(words.peek()))
       values.push_back(words.take());
     if (option->kind == OptionKind::kList) {
-      const auto more = words.take_while([&](const std::string& text) { return !is_option(text); });
+      const bool may_be_alone = option->name == "ompt-trace";
+      const auto belongs = [&](const std::string& text) {
+        return !is_option(text) && (!may_be_alone || options::is_choice(*option, text));
+      };
+      const auto more = words.take_while(belongs);
       values.insert(values.end(), more.begin(), more.end());
+      if (may_be_alone && values.empty()) values = {"all"};
       if (option->name == "output-format") {
         std::vector<std::string> formats;
         for (const std::string& value : values)
@@ -186,9 +229,13 @@ Result<CommandLine> parse_command_line(int argc, char** argv) {
         values = std::move(formats);
       }
     }
-    TACHO_TRY(line.given.set(
-        *option, std::move(values),
-        word.name.starts_with("--") ? fmt::format("--{}", option->name) : std::string(option->short_name)));
+    const std::string shown =
+        word.name.starts_with("--") ? fmt::format("--{}", option->name) : std::string(option->short_name);
+    if (option->name == "pmc") {
+      values = counters_of(values);
+      if (!values.empty()) line.counter_groups.push_back(values);
+    }
+    TACHO_TRY(line.given.set(*option, std::move(values), shown));
   }
   line.command = words.rest();
   return line;

@@ -21,6 +21,7 @@
 #include "cli/personalities/rocprofv3/options.h"
 #include "cli/personalities/rocprofv3/output.h"
 #include "cli/personalities/rocprofv3/summary.h"
+#include "cli/personalities/rocprofv3/without_effect.h"
 #include "cli/shared/devices.h"
 #include "cli/shared/regular_expression.h"
 #include "cli/shared/suggest.h"
@@ -115,11 +116,6 @@ constexpr Source kSources[] = {
     {"memory-allocation-trace", "no device memory was allocated", bit(Table::kAllocation), 0,
      tape::source_bit::kAllocation, true, true, nullptr},
 };
-// Domains that no device here can record; accepted so that scripts run unchanged.
-constexpr const char* kAbsent[] = {"scratch-memory-trace", "rocdecode-trace", "rocjpeg-trace",  "kfd-trace",
-                                   "hip-graph-trace",      "hip-event-trace", "rocshmem-trace", "ompt-trace",
-                                   "hipfile-trace"};
-
 void choose_sources(const Given& given, Plan& plan) {
   uint64_t tables = 0, domains = 0, sources = 0;
   const bool runtime = given.on("runtime-trace"), system = given.on("sys-trace"), kokkos = given.on("kokkos-trace");
@@ -161,12 +157,6 @@ void choose_sources(const Given& given, Plan& plan) {
   plan.options.domains = domains;
   plan.launch.recording.sources = sources;
   plan.launch.recording.target.hsa_calls = (domains & bit(Domain::kHsa)) != 0;
-  std::string absent;
-  for (const char* option : kAbsent)
-    if (given.on(option)) absent += fmt::format("{}--{}", absent.empty() ? "" : ", ", option);
-  if (!absent.empty())
-    plan.remarks.push_back(fmt::format(
-        "{}: no device that tacho traces has such records; the option is accepted and records nothing", absent));
   if (kokkos)
     plan.remarks.push_back("--kokkos-trace: tacho brings no Kokkos tool library; kernels are "
                            "named after the markers that the program sets");
@@ -223,33 +213,6 @@ Status check_iterations(const Given& given) {
     if (const auto pattern = RegularExpression::make(given.value(option)); !pattern)
       return fail("--{} '{}': {}", option, given.value(option), pattern.error().message);
   }
-  return {};
-}
-
-// No device here provides thread traces; values that rocprofv3 would refuse are mistakes nevertheless.
-Status check_thread_trace(const Given& given) {
-  struct Number {
-    const char* option;
-    uint64_t least, most;
-  };
-  static constexpr Number kNumbers[] = {{"att-target-cu", 0, UINT64_MAX},   {"att-simd-select", 0, UINT64_MAX},
-                                        {"att-buffer-size", 1, UINT64_MAX}, {"att-shader-engine-mask", 1, UINT64_MAX},
-                                        {"att-perfcounter-ctrl", 0, 32},    {"att-activity", 0, 16}};
-  for (const Number& number : kNumbers) {
-    if (!given.has(number.option)) continue;
-    const std::string text = given.value(number.option);
-    const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
-    uint64_t value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [at, error] = std::from_chars(text.data() + (hexadecimal ? 2 : 0), end, value, hexadecimal ? 16 : 10);
-    if (error != std::errc() || at != end) return fail("--{} '{}' is not a whole number", number.option, text);
-    if (value < number.least || value > number.most)
-      return fail("--{} {}: must be {}", number.option, text,
-                  number.most == UINT64_MAX ? fmt::format("at least {}", number.least)
-                                            : fmt::format("from {} to {}", number.least, number.most));
-  }
-  if (given.has("att-activity") && (given.has("att-perfcounters") || given.has("att-perfcounter-ctrl")))
-    return fail("--att-activity chooses counters itself: --att-perfcounters and --att-perfcounter-ctrl contradict it");
   return {};
 }
 
@@ -315,6 +278,11 @@ Status choose_export(const Given& given, Plan& plan) {
   return {};
 }
 
+std::string_view from_environment(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value != nullptr ? value : "";
+}
+
 Status choose_outputs(const Given& given, Plan& plan) {
   plan.summary.all = given.on("summary");
   plan.summary.per_domain = given.on("summary-per-domain");
@@ -325,8 +293,9 @@ Status choose_outputs(const Given& given, Plan& plan) {
   plan.summarize = plan.summary.all || plan.summary.per_domain || !plan.summary.groups.empty();
   plan.write_config = given.on("output-config");
   plan.keep_trace = given.value("keep-trace");
-  plan.directory = given.value("output-directory");
-  plan.file = given.value("output-file");
+  // As under rocprofv3, variables stand for options that are not given.
+  plan.directory = given.value("output-directory", from_environment("ROCPROF_OUTPUT_PATH"));
+  plan.file = given.value("output-file", from_environment("ROCPROF_OUTPUT_FILE_NAME"));
   for (const char* option : {"output-directory", "output-file", "summary-output-file"})
     if (given.has(option) && given.value(option).empty()) return fail("--{} is empty", option);
 
@@ -338,49 +307,8 @@ Status choose_outputs(const Given& given, Plan& plan) {
   return {};
 }
 
-// Options that tacho accepts and ignores.
-Status remark_on_ignored(const Given& given, Plan& plan) {
-  const auto remark = [&](std::string text) { plan.remarks.push_back(std::move(text)); };
-  for (const char* option : {"kernel-include-regex", "kernel-exclude-regex", "kernel-iteration-range"})
-    if (given.has(option) && !plan.counters) {
-      remark(fmt::format("--{} restricts counter collection only: this run traces every kernel", option));
-      break;
-    }
-  TACHO_TRY(check_thread_trace(given));
-  for (const Option& option : options_table())
-    if ((option.name.starts_with("att") && option.name != "attach") || option.name == "advanced-thread-trace")
-      if (option.kind == OptionKind::kFlag ? given.on(option.name) : given.has(option.name)) {
-        remark(fmt::format("--{}: no device that tacho traces gives thread traces; "
-                           "the option is accepted and records nothing",
-                           option.name));
-        break;
-      }
-  if (given.value("perfetto-backend") == "system")
-    remark("--perfetto-backend system: there is no tracing daemon in between; the trace is written to a file");
-  for (const char* option : {"perfetto-buffer-size", "perfetto-buffer-fill-policy", "perfetto-shmem-size-hint"})
-    if (given.has(option)) {
-      remark(fmt::format("--{} is not needed: traces are written as a stream of any length", option));
-      break;
-    }
-  if (given.has("extra-counters")) {
-    if (access(given.value("extra-counters").c_str(), R_OK) != 0)
-      return fail("--extra-counters {}: {}", given.value("extra-counters"), strerror(errno));
-    remark("--extra-counters has no effect without --pmc");
-  }
-  if (given.has("benchmark-mode"))
-    remark("--benchmark-mode measures parts of AMD's own tool, which are not here; the run is an ordinary one");
-  std::string unused;
-  for (const char* option : {"rocm-root", "sdk-soversion", "sdk-version"})
-    if (given.has(option)) unused += fmt::format("{}--{}", unused.empty() ? "" : ", ", option);
-  if (!unused.empty())
-    remark(fmt::format(
-        "{}: this tacho has no source that loads rocprofiler-sdk; the option is accepted and changes nothing", unused));
-  if (given.has("rocm-root") && !fs::is_directory(given.value("rocm-root")))
-    return fail("--rocm-root {}: is not a folder", given.value("rocm-root"));
-  return {};
-}
-
-Result<Plan> make_plan(const Given& given, const InputJob& job, const std::vector<std::string>& command) {
+Result<Plan> make_plan(const InputJob& job, const std::vector<std::string>& command) {
+  const Given& given = job.given;
   Plan plan;
   plan.launch.command = command;
   const std::string level = given.value("log-level", "warning");
@@ -389,11 +317,12 @@ Result<Plan> make_plan(const Given& given, const InputJob& job, const std::vecto
                : level == "info"  ? kInfo
                : level == "trace" ? kTrace
                                   : kWarning;
-  if (given.has("pid") || given.has("attach"))
-    return fail("--pid: attaching to a running process is not possible; start the program under rocprofv3");
+  for (const char* option : {"pid", "attach", "attach-duration-msec", "attach-children", "attach-sync-output"})
+    if (given.has(option))
+      return fail("--{}: attaching to a running process is not possible; start the program under rocprofv3", option);
   TACHO_TRY(check_iterations(given));
   TACHO_ASSIGN(plan.sampling, plan_sampling(given));
-  TACHO_ASSIGN(plan.counters, plan_counters(given, job));
+  TACHO_ASSIGN(plan.counters, plan_counters(job));
   choose_sources(given, plan);
   restrict_tables(plan);
   TACHO_TRY(choose_formats(given, plan));
@@ -405,7 +334,12 @@ Result<Plan> make_plan(const Given& given, const InputJob& job, const std::vecto
   TACHO_TRY(choose_export(given, plan));
   plan.pass = job.folder;
   TACHO_TRY(choose_outputs(given, plan));
-  TACHO_TRY(remark_on_ignored(given, plan));
+  TACHO_ASSIGN(std::vector<std::string> remarks, options_without_effect(job));
+  std::move(remarks.begin(), remarks.end(), std::back_inserter(plan.remarks));
+  if (plan.counters && !plan.counters->plan.unavailable.empty())
+    plan.remarks.push_back(fmt::format("--pmc: {} has no {}, which the files will lack",
+                                       plan.counters->chosen.device.name,
+                                       fmt::join(plan.counters->plan.unavailable, ", ")));
   return plan;
 }
 
@@ -706,6 +640,18 @@ Result<bool> rank_selected(const std::string& text) {
   return selected || !facts.job.known();
 }
 
+// --mpi-world-rank-variable and its twin: passed on under the names that upstream uses, which base/job_rank.cpp reads
+// here and in the program.
+Status choose_rank_variables(const Given& given) {
+  constexpr std::pair<const char*, const char*> kNames[] = {{"mpi-world-rank-variable", "ROCPROF_MPI_RANK_VAR"},
+                                                            {"mpi-world-size-variable", "ROCPROF_MPI_SIZE_VAR"}};
+  if (given.has(kNames[0].first) != given.has(kNames[1].first))
+    return fail("--{} and --{} belong together: give both", kNames[0].first, kNames[1].first);
+  for (const auto& [option, variable] : kNames)
+    if (given.has(option)) setenv(variable, given.value(option).c_str(), 1);
+  return {};
+}
+
 int run(int argc, char** argv) {
   auto line = parse_command_line(argc, argv);
   if (!line) return complain(kOwnError, line.error().message);
@@ -724,12 +670,8 @@ int run(int argc, char** argv) {
     report::print("\nCounters\n{}", available_counters());
     return kOk;
   }
-  std::vector<InputJob> jobs(1);
-  if (line->given.has("input")) {
-    auto read = read_input_file(line->given.value("input"));
-    if (!read) return complain(kOwnError, read.error().message);
-    jobs = std::move(*read);
-  }
+  auto jobs = jobs_of(*line);
+  if (!jobs) return complain(kOwnError, jobs.error().message);
   if (line->command.empty())
     return complain(kOwnError, "no program to run; write it after --, as in: rocprofv3 --sys-trace -- ./app");
   if (line->given.on("echo")) {
@@ -739,21 +681,21 @@ int run(int argc, char** argv) {
   }
   // Checks every job before running the first one.
   std::vector<std::pair<Given, Plan>> plans;
-  for (const InputJob& job : jobs) {
-    Given given = line->given;
-    if (const Status merged = given.merge(job.given, line->given.value("input")); !merged)
-      return complain(kOwnError, merged.error().message);
-    auto plan = make_plan(given, job, line->command);
+  for (const InputJob& job : *jobs) {
+    const Given& given = job.given;
+    if (const Status chosen = choose_rank_variables(given); !chosen) return complain(kOwnError, chosen.error().message);
+    auto plan = make_plan(job, line->command);
     if (!plan) return complain(kOwnError, plan.error().message);
-    if (given.has("profile-mpi-ranks")) {
-      const auto selected = rank_selected(given.value("profile-mpi-ranks"));
+    if (const std::string ranks = given.value("profile-mpi-ranks", from_environment("ROCPROF_MPI_RANKS"));
+        !ranks.empty()) {
+      const auto selected = rank_selected(ranks);
       if (!selected) return complain(kOwnError, selected.error().message);
       if (!*selected) {
         plan->traces = false;
         plan->level = kError;  // thousands of ranks must not all print it
       }
     }
-    plans.emplace_back(std::move(given), std::move(*plan));
+    plans.emplace_back(given, std::move(*plan));
   }
   if (line->given.has("preload") ||
       std::any_of(plans.begin(), plans.end(), [](const auto& plan) { return plan.first.has("preload"); })) {

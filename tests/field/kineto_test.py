@@ -122,6 +122,15 @@ class Scopes(Kineto):
                          [[10_000, 20_000], [20_000, 30_000]])
 
 
+    def test_text_ids_and_negative_numbers(self):
+        path = self.trace([span("a", 1, 1, "x", "[TP00] 83", 1), span("b", 2, 1, "x", -2, 1), span("c", 3, 1, "x", 5, "Spans"),
+                           span("d", 4, 1, "x", 5, -3), span("e", 5, 1, "x", -(2**62) - 1, 1), span("f", 6, 1, "x", "text", 1)])
+        self.assertEqual(self.query(path, "select m.name, p.pid, h.tid, h.name from tacho.marker m join tacho.track t on t.id = m.track "
+                                    "join tacho.process p on p.id = t.process join tacho.thread h on h.id = t.thread order by m.start"),
+                         [["a", 83, 1, ""], ["b", -2, 1, ""], ["c", 5, 0, "Spans"], ["d", 5, -3, ""],
+                          ["e", -(2**62) - 1, 1, ""], ["f", 0, 1, ""]])
+
+
 class Unknown(Kineto):
     def test_times_that_really_begin_at_zero(self):
         path = self.trace([kernel("a", 0, 0, 1), kernel("b", 100, 5, 2), kernel("c", 120, 0, 3)])

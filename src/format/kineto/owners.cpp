@@ -20,14 +20,15 @@ constexpr std::string_view kQueueWords[] = {"tream", "ueue", "ompute", "emcpy", 
 }  // namespace
 
 int64_t Owners::number(const Id& id) {
-  if (id.text.empty()) return id.number;
-  const auto [found, fresh] = texts_.try_emplace(std::string(id.text), -static_cast<int64_t>(texts_.size()) - 2);
+  if (id.text.empty() && id.number > kTexts) return id.number;
+  const std::string given = id.text.empty() ? std::to_string(id.number) : std::string(id.text);
+  const auto [found, fresh] = texts_.try_emplace(given, kTexts - static_cast<int64_t>(texts_.size()));
   if (fresh) {
     // "[TP00] 83": a label that names the rank, and its own id.
-    TextId text{.text = std::string(id.text), .rest = {}};
-    const size_t close = id.text.starts_with('[') ? id.text.find("] ") : std::string_view::npos;
-    if (close != std::string_view::npos) {
-      const std::string label(id.text.substr(1, close - 1));
+    TextId text{.text = given, .rest = {}};
+    const size_t close = given.starts_with('[') ? given.find("] ") : std::string::npos;
+    if (close != std::string::npos) {
+      const std::string label = given.substr(1, close - 1);
       const auto [scope, first] = labels_.try_emplace(label, 0);
       if (first) {
         // The first label's rank is the file's own scope, unless something else came before.
@@ -39,7 +40,7 @@ int64_t Owners::number(const Id& id) {
       }
       text.labelled = true;
       text.scope = scope->second;
-      text.rest = id.text.substr(close + 2);
+      text.rest = given.substr(close + 2);
     }
     text_ids_.push_back(std::move(text));
   }
@@ -90,7 +91,8 @@ int64_t Owners::thread_track(const Id& pid, const Id& tid) {
   if (fresh) {
     const int64_t owner = process(pid);
     found.value() =
-        tid.text.empty() ? tracker_.thread_track(owner, tid_key) : tracker_.thread_track(owner, tid.text, tid_key);
+        tid.text.empty() ? tracker_.thread_track(owner, tid.number)
+                         : tracker_.thread_track(owner, tid.text, tid_key - kTexts - 2);  // -2, -3, ...
     track_processes_[found->second] = owner;
   }
   last_pid_ = pid_key;

@@ -86,7 +86,7 @@ class Owners {
   /// Gives the names that came early, and finishes the tracker.
   void finish();
 
-  /// The number of an id; texts get numbers below -1.
+  /// The number of an id. Texts, and numbers as low as theirs, get numbers from kTexts downwards.
   int64_t number(const Id& id);
   /// The id of a number that number() returned.
   Id id_of(int64_t number) const;
@@ -111,11 +111,10 @@ class Owners {
 
   static constexpr size_t kMostNames = 1 << 20, kMostCalls = 1 << 17;
   static constexpr int64_t kShared = -1;
+  static constexpr int64_t kTexts = -(int64_t{1} << 62);
 
   const TextId* text_id(int64_t number) const {
-    return number < -1 && static_cast<size_t>(-number - 2) < text_ids_.size()
-               ? &text_ids_[static_cast<size_t>(-number - 2)]
-               : nullptr;
+    return number <= kTexts ? &text_ids_[static_cast<size_t>(kTexts - number)] : nullptr;
   }
   int64_t make_process(const Id& pid, int64_t key);
   void in_time(const Event& event);

@@ -289,6 +289,19 @@ class Torch(Kineto):
         self.assertEqual(self.query(self.trace(operators + [work]), "select a.name from tacho.dispatch d join tacho.api a "
                                     "on a.correlation = d.correlation"), [["aten::a"]])
 
+    def test_arrows_by_text(self):
+        def arrow(phase, ts, number):
+            return {"ph": phase, "cat": "fwdbwd", "name": "fwdbwd", "id": number, "pid": 83, "tid": 83, "ts": ts, "bp": "e"}
+        work = [span(name, ts, 5, "cpu_op", 83, 83, **{"External id": ts, "Sequence number": ts})
+                for name, ts in (("a", 10), ("b", 20), ("b_backward", 30), ("a_backward", 40))]
+        for one, two in (("x", "y"), (1, 2), ("x", 1)):
+            path = self.trace(work + [arrow("s", 10, one), arrow("s", 20, two), arrow("f", 30, two), arrow("f", 40, one),
+                                      arrow("f", 1e30, one)])
+            self.assertEqual(self.query(path, "select a.name, b.name from tacho.link l join tacho.api a on a.correlation = l.\"from\" "
+                                        "join tacho.api b on b.correlation = l.\"to\" order by a.name"),
+                             [["a", "a_backward"], ["b", "b_backward"]], one)
+            self.assertRegex(self.info(path), r"1 link[a-z ]*: bad input row")
+
     def test_asynchronous_ranges_nest_and_keep_apart(self):
         def event(phase, ts, name="r", cat="c", **more):
             return dict({"ph": phase, "cat": cat, "name": name, "pid": 1, "tid": 1, "ts": ts}, **more)

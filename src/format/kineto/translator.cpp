@@ -2,6 +2,7 @@
 #include "format/kineto/translator.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "event/times.h"
 #include "format/import/words.h"
@@ -18,6 +19,11 @@ namespace {
 
 bool is_time(int64_t time) {
   return time != kUnknown && event::is_time(time);
+}
+
+// Tells ids apart. Texts do not get numbers as those of processes do: a file may have a new one for every request.
+int64_t key_of(const Id& id) {
+  return id.text.empty() ? id.number : static_cast<int64_t>(std::hash<std::string_view>()(id.text));
 }
 
 }  // namespace
@@ -189,9 +195,10 @@ void Translator::readings(const Event& event) {
 
 // ac2g arrows repeat the correlations; fwdbwd arrows tie a backward operator to its forward operator.
 void Translator::arrow(const Event& event) {
-  if (event.category != "fwdbwd" || event.time == kUnknown || !event.id.given || event.phase == "t") return;
+  if (event.category != "fwdbwd" || !event.id.given || event.phase == "t") return;
+  if (!is_time(event.time)) return bad(Table::kLink);
   flows_.add(
-      {owners_.thread_track(event.process, event.thread), event.time, event.id.number, event.phase == "s" ? 1 : 0});
+      {owners_.thread_track(event.process, event.thread), event.time, key_of(event.id), event.phase == "s" ? 1 : 0});
   any_flow_ = true;
 }
 
@@ -202,7 +209,7 @@ void Translator::asynchronous(const Event& event, char phase) {
   const int64_t process = owners_.process(event.process);
   const bool older = phase == 'S' || phase == 'T' || phase == 'p' || phase == 'F';
   const int64_t parts[] = {writer_.string(event.category),
-                           owners_.number(event.id),
+                           key_of(event.id),
                            event.id.text.empty() ? 0 : 1,
                            writer_.string(event.scope),
                            event.global_id ? owners_.block() : process,

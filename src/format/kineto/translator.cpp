@@ -309,6 +309,7 @@ Status Translator::finish_deferred() {
   TACHO_TRY(deferred_.finish());
   Deferred waiting;
   static constexpr int64_t kNothing[3] = {kUnknown, kUnknown, kUnknown};
+  const Event untied;  // their correlation ties them
   while (deferred_.next(waiting)) {
     const auto* const launch = launches_.find(waiting.call);
     const int64_t shared = waiting.shared != kUnknown || launch == nullptr ? waiting.shared : launch->value.shared;
@@ -316,7 +317,7 @@ Status Translator::finish_deferred() {
         launch != nullptr
             ? kernel(waiting.name, launch->value.grid, launch->value.block, waiting.registers, shared, waiting.graph)
             : kernel(waiting.name, kNothing, kNothing, waiting.registers, shared, waiting.graph);
-    work(waiting.row, Event{}, waiting.call.process);
+    work(waiting.row, untied, waiting.call.process);
   }
   return {};
 }

@@ -3,6 +3,7 @@ import gzip
 import json
 import pathlib
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from files_test import FieldCase, harness  # noqa: E402, the folder of field tests is no package
@@ -78,6 +79,18 @@ class Scopes(Kineto):
             path = self.trace(named + sorted((event for event in events if "ts" in event), key=lambda event: event["ts"]))
             self.check_ranks(path, 2)
         self.assertIn("share correlations", self.info(path))
+
+    def test_many_processes_sorted_by_time(self):
+        count = 24_000
+        calls = [launch(number, 1, pid=1000 + number) for number in range(count)]
+        work = [kernel("k", count + number, 1, 1) for number in range(2 * count)]
+        begun = time.monotonic()
+        path = self.trace(calls + work)
+        found = self.query(path, "select p.pid, count(*), min(k.start) from tacho.dispatch k join tacho.track t on t.id = k.track "
+                           "join tacho.process p on p.id = t.process group by p.pid order by p.pid")
+        self.assertLess(time.monotonic() - begun, 6)  # a walk through all processes for each kernel takes twice that
+        self.assertEqual(found[1:], [[1000 + number, 1, (count + number) * 1000] for number in range(1, count)])
+        self.assertEqual(found[0], [1000, count + 1, count * 1000])
 
     def test_a_block_that_comes_twice(self):
         path = self.trace(rank(0, 83) + rank(0, 83))

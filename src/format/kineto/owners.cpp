@@ -90,9 +90,8 @@ int64_t Owners::thread_track(const Id& pid, const Id& tid) {
   const auto [found, fresh] = threads_.try_emplace({block_, pid_key, tid_key}, 0);
   if (fresh) {
     const int64_t owner = process(pid);
-    found.value() =
-        tid.text.empty() ? tracker_.thread_track(owner, tid.number)
-                         : tracker_.thread_track(owner, tid.text, tid_key - kTexts - 2);  // -2, -3, ...
+    found.value() = tid.text.empty() ? tracker_.thread_track(owner, tid.number)
+                                     : tracker_.thread_track(owner, tid.text, tid_key - kTexts - 2);  // -2, -3, ...
     track_processes_[found->second] = owner;
   }
   last_pid_ = pid_key;
@@ -118,14 +117,13 @@ void Owners::host_seen(const Event& event) {
   const auto [place, fresh] = host_places_.try_emplace({block_, key}, static_cast<int64_t>(hosts_.size()));
   if (fresh) {
     const int64_t row = process(event.process);
-    mixed_ = mixed_ || (any_host_ && sorted_);
-    block_hosts_.push_back(hosts_.size());
+    if (any_host_ && sorted_ && !mixed_) hosts_mixed();
     hosts_.push_back({.process = row, .devices = any_host_ ? -1 : block_});
     any_host_ = true;
   } else if (is_block_again(hosts_[static_cast<size_t>(place->second)], event)) {
     block_ = tracker_.new_scope();
     any_host_ = mixed_ = false;
-    block_hosts_.clear();
+    forget_calls();
     last_pid_ = kUnknown;
     return host_seen(event);
   }
@@ -151,13 +149,41 @@ void Owners::in_time(const Event& event) {
   last_time_ = event.time;
 }
 
+int64_t* Owners::known_call(int64_t correlation, int64_t host) {
+  for (NumberMap<2>* const calls : {&calls_, &older_calls_})
+    if (const auto found = calls->find({correlation, host}); found != calls->end()) return &found.value();
+  return nullptr;
+}
+
 void Owners::call_seen(const Event& event, size_t host) {
   if (event.correlation == kUnknown || event.correlation == 0) return;
+  const auto of = static_cast<int64_t>(host);
   if (calls_.size() >= kMostCalls) {
+    if (mixed_)
+      for (const auto& [key, call] : older_calls_) ordered_calls_.erase(ordered(key, call));
     older_calls_ = std::move(calls_);
     calls_.clear();
   }
-  calls_[{event.correlation, static_cast<int64_t>(host)}] = event.time * 2;
+  if (mixed_) {
+    if (const int64_t* const before = known_call(event.correlation, of))
+      ordered_calls_.erase(ordered({event.correlation, of}, *before));
+    ordered_calls_.insert(ordered({event.correlation, of}, event.time * 2));
+  }
+  older_calls_.erase({event.correlation, of});
+  calls_[{event.correlation, of}] = event.time * 2;
+}
+
+// A second host's events stand between those of the first.
+void Owners::hosts_mixed() {
+  mixed_ = true;
+  for (const NumberMap<2>* const calls : {&calls_, &older_calls_})
+    for (const auto& [key, call] : *calls) ordered_calls_.insert(ordered(key, call));
+}
+
+void Owners::forget_calls() {
+  calls_.clear();
+  older_calls_.clear();
+  ordered_calls_.clear();
 }
 
 // Of the hosts whose calls have the work's correlation the one whose call came first and has no work yet. A GPU that
@@ -165,27 +191,22 @@ void Owners::call_seen(const Event& event, size_t host) {
 size_t Owners::caller(const Event& event) {
   const auto [device, fresh] =
       device_hosts_.try_emplace({block_, event.device != kUnknown ? event.device : event.process.number}, kShared - 1);
-  size_t best = SIZE_MAX;
-  int64_t best_call = 0;
-  for (const size_t host : block_hosts_) {
-    const std::array<int64_t, 2> key = {event.correlation, static_cast<int64_t>(host)};
-    auto call = calls_.find(key);
-    if (call == calls_.end() && (call = older_calls_.find(key)) == older_calls_.end()) continue;
-    const bool has_work = call->second % 2 != 0, own = device->second == static_cast<int64_t>(host);
-    const bool better = best == SIZE_MAX || (best_call % 2 != 0 && !has_work) ||
-                        (has_work == (best_call % 2 != 0) &&
-                         (own || (device->second != static_cast<int64_t>(best) && call->second < best_call)));
-    if (better) {
-      best = host;
-      best_call = call->second;
-    }
+  const auto first = ordered_calls_.lower_bound({event.correlation, 0, kUnknown, 0});
+  if (first == ordered_calls_.end() || first->correlation != event.correlation)
+    return device->second >= 0 ? static_cast<size_t>(device->second) : SIZE_MAX;
+  Call best = *first;
+  if (device->second >= 0)
+    if (const int64_t* const own = known_call(event.correlation, device->second);
+        own != nullptr && (*own & 1) == best.has_work)
+      best = ordered({event.correlation, device->second}, *own);
+  if (best.has_work == 0) {
+    ordered_calls_.erase(best);
+    ordered_calls_.insert({best.correlation, 1, best.time, best.host});
+    *known_call(best.correlation, best.host) |= 1;
   }
-  if (best == SIZE_MAX) return device->second >= 0 ? static_cast<size_t>(device->second) : SIZE_MAX;
-  const std::array<int64_t, 2> key = {event.correlation, static_cast<int64_t>(best)};
-  if (const auto call = calls_.find(key); call != calls_.end()) call.value() |= 1;
   if (device->second == kShared - 1)
-    device.value() = static_cast<int64_t>(best);
-  else if (device->second != static_cast<int64_t>(best))
+    device.value() = best.host;
+  else if (device->second != best.host)
     device.value() = kShared;
   if (device->second == kShared && !told_shared_) {
     writer_.note(0, event::NoteSeverity::kWarning,
@@ -193,7 +214,7 @@ size_t Owners::caller(const Event& event) {
                  "those do not tell whose work it was, the order of time does");
     told_shared_ = true;
   }
-  return best;
+  return static_cast<size_t>(best.host);
 }
 
 Owners::Owner Owners::owned_by(size_t at) {

@@ -5,8 +5,11 @@
 #include <tsl/robin_map.h>
 
 #include <algorithm>
+#include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -104,6 +107,10 @@ class Owners {
     bool named = false;                                                                         // after its events
     bool ranked = false;  // its collectives told its rank
   };
+  struct Call {  // in the order in which caller() takes them
+    int64_t correlation, has_work, time, host;
+    auto operator<=>(const Call&) const = default;
+  };
   struct Name {
     int64_t text = 0;  // row
     int64_t gpu = event::kUnknown;
@@ -116,9 +123,13 @@ class Owners {
   const TextId* text_id(int64_t number) const {
     return number <= kTexts ? &text_ids_[static_cast<size_t>(kTexts - number)] : nullptr;
   }
+  static Call ordered(const std::array<int64_t, 2>& key, int64_t call) { return {key[0], call & 1, call >> 1, key[1]}; }
   int64_t make_process(const Id& pid, int64_t key);
   void in_time(const Event& event);
   void call_seen(const Event& event, size_t host);
+  void hosts_mixed();
+  void forget_calls();
+  int64_t* known_call(int64_t correlation, int64_t host);
   size_t caller(const Event& event);
   Owner owned_by(size_t host);
   bool is_block_again(const Host& host, const Event& event) const;
@@ -130,8 +141,8 @@ class Owners {
   // Whether the events so far came in order of time, and whether several hosts' events are mixed in that order.
   bool sorted_ = true, mixed_ = false;
   int64_t last_time_ = event::kUnknown;
-  std::vector<size_t> block_hosts_;   // of this block
   NumberMap<2> calls_, older_calls_;  // by correlation and host: time of the call, twice that, plus 1 if it has work
+  std::set<Call> ordered_calls_;      // the same calls, if mixed_
   NumberMap<2> device_hosts_;         // by block and GPU: the only host whose work it has done, or kShared
   bool told_shared_ = false;
   int64_t current_ = 0;  // key of the current host

@@ -238,6 +238,13 @@ class AnyOrder(Kineto):
         path = self.written("t.json.gz", gzip.compress(one.encode()) + gzip.compress(one.encode()))
         self.assertEqual(self.query(path, "select count(*) from tacho.dispatch"), [[2]])
 
+    def test_documents_without_events(self):
+        one = json.dumps({"traceEvents": self.BLOCK})
+        for empty in ('{"traceEvents": []}', '{"schemaVersion": 1, "traceEvents": [], "a": 1}', "[]"):
+            path = self.written("t.json", one + "\n" + empty + "\n" + one)
+            self.assertEqual(self.query(path, "select count(*) from tacho.dispatch"), [[2]], empty)
+            self.assertNotIn("text after the end", self.info(path), empty)
+
     def test_text_behind_the_end_is_named(self):
         one = json.dumps({"traceEvents": self.BLOCK})
         for tail in ("}", ", {}]}", '{"ph": "X"}, {', "{}", '{"a": 1}', "garbage"):

@@ -62,7 +62,7 @@ class Reader {
   trace::TraceWriter& writer_;
   Translator rows_;
   bool unescaped_ = false;  // the file's writer does not escape backslashes
-  bool seen_events_ = false;
+  bool seen_events_ = false;  // the document has a list of events
   bool told_early_end_ = false;
   uint64_t count_ = 0;
   // What the document at hand says about its rank.
@@ -372,9 +372,10 @@ Status Reader::further_documents() {
     Status read;
     if (behind == Behind::kDocument) {
       rows_.document_begins();
+      seen_events_ = false;
       read = document(0);
       TACHO_TRY(Status(input_.status()));
-      if (read && count_ > before) continue;
+      if (read && (count_ > before || seen_events_)) continue;  // a window without events is one, too
     }
     writer_.note(0, event::NoteSeverity::kWarning,
                  count_ > before ? fmt::format("the document at byte {} is read in part: {}", at, read.error().message)

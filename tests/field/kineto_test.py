@@ -343,6 +343,11 @@ class Torch(Kineto):
         self.assertEqual(self.query(path, "select d.name from tacho.reading r join tacho.track t on t.id = r.track "
                                     "join tacho.device d on d.id = t.device"), [["GPU 0"], ["GPU 0"]])
 
+    def test_more_series_than_a_counter_holds(self):
+        path = self.trace([{"ph": "C", "name": "m", "pid": 1, "ts": 1, "args": {f"s{number}": number for number in range(5000)}}])
+        self.assertEqual(self.query(path, "select count(*) from tacho.reading"), [[4096]])
+        self.assertRegex(self.info(path), r"904 reading[a-z ]*: bad input row")
+
     def test_backslashes_of_windows(self):
         def read(text):
             path = self.written("t.json", '{"traceEvents": [%s]}' % ", ".join(

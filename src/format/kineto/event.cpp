@@ -102,7 +102,10 @@ JsonOutcome counter_value(JsonTokens& json, Event& event, std::string_view key) 
     ++event.bad_values;
     return JsonOutcome::kOk;
   }
-  if (event.values.size() < 4096) event.values.push_back({key, value});
+  if (event.values.size() < 4096)
+    event.values.push_back({key, value});
+  else
+    ++event.bad_values;
   return JsonOutcome::kOk;
 }
 

@@ -56,7 +56,7 @@ struct Event {
     double value;
   };
   std::vector<Value> values;
-  int64_t bad_values = 0;  // args of counters that are no numbers
+  int64_t bad_values = 0;  // args of counters that are no numbers, or more than values holds
 
   // Texts that contained escapes.
   std::string buffers[8];

@@ -1,9 +1,11 @@
 """Neighbours of the Kineto and Chrome cases of files_test.py: other files of each kind, made here."""
 import gzip
+import io
 import json
 import pathlib
 import sys
 import time
+import zipfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from files_test import FieldCase, harness  # noqa: E402, the folder of field tests is no package
@@ -24,6 +26,13 @@ def operator(name, ts, dur, external, pid=83):
 
 def launch(ts, correlation, pid=83, name="cudaLaunchKernel", cat="cuda_runtime", **args):
     return span(name, ts, 10, cat, pid, pid, correlation=correlation, **args)
+
+
+def zipped(text):
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("trace.json", text)
+    return archive.getvalue()
 
 
 def kernel(name, ts, dur, correlation, pid=0, device=0, **args):
@@ -244,6 +253,14 @@ class AnyOrder(Kineto):
             path = self.written("t.json", one + "\n" + empty + "\n" + one)
             self.assertEqual(self.query(path, "select count(*) from tacho.dispatch"), [[2]], empty)
             self.assertNotIn("text after the end", self.info(path), empty)
+
+    def test_events_that_begin_late_in_a_packed_file(self):
+        told = [{"id": number, "name": "NVIDIA H200", "more": "y" * 600} for number in range(8)]
+        for key in ("schemaVersion", "displayTimeUnit", "otherData", "distributedInfo", "baseTimeNanoseconds"):
+            text = json.dumps({key: 1, "a": told, "traceEvents": self.BLOCK}).encode()
+            for name, packed in (("t", text), ("t.gz", gzip.compress(text)), ("t.zip", zipped(text))):
+                path = self.written(name, packed)
+                self.assertEqual(self.query(path, "select count(*) from tacho.dispatch"), [[1]], (key, name))
 
     def test_text_behind_the_end_is_named(self):
         one = json.dumps({"traceEvents": self.BLOCK})

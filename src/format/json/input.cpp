@@ -1,8 +1,6 @@
 // Moves the window (input.h).
 #include "format/json/input.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -38,23 +36,6 @@ bool InputWindow::more() {
   std::memset(buffer_.data() + to_, 0, kPadding);
   if (got == 0) at_end_ = true;
   return got > 0;
-}
-
-std::string unpacked_head(std::string_view head) {
-  if (head.size() < 2 || static_cast<unsigned char>(head[0]) != 0x1f || static_cast<unsigned char>(head[1]) != 0x8b)
-    return std::string(head);
-  z_stream zip{};
-  if (inflateInit2(&zip, 15 + 16) != Z_OK) return {};
-  std::string text(8192, '\0');
-  std::string packed(head);
-  zip.next_in = reinterpret_cast<Bytef*>(packed.data());
-  zip.avail_in = static_cast<uInt>(packed.size());
-  zip.next_out = reinterpret_cast<Bytef*>(text.data());
-  zip.avail_out = static_cast<uInt>(text.size());
-  inflate(&zip, Z_SYNC_FLUSH);
-  text.resize(text.size() - zip.avail_out);
-  inflateEnd(&zip);
-  return text;
 }
 
 }  // namespace tacho::format::json

@@ -43,7 +43,4 @@ class InputWindow {
   bool at_end_ = false;
 };
 
-/// The first bytes of a file's text, unpacked if they are gzip, for guessing the format.
-std::string unpacked_head(std::string_view head);
-
 }  // namespace tacho::format::json

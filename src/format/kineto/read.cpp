@@ -29,6 +29,12 @@ bool is_event_member(std::string_view key) {
   return std::find(std::begin(kMembers), std::end(kMembers), key) != std::end(kMembers);
 }
 
+// Members of documents that tracers write before their events, which may begin far behind the first bytes of the file.
+constexpr std::string_view kDocumentMembers[] = {
+    "\"schemaVersion\"", "\"deviceProperties\"",  "\"distributedInfo\"",     "\"displayTimeUnit\"",    "\"otherData\"",
+    "\"stackFrames\"",   "\"systemTraceEvents\"", "\"baseTimeNanoseconds\"", "\"baseTimeNanosecond\"", "\"traceName\""};
+constexpr std::string_view kNames[] = {".json", ".json.gz", ".json.zst"};
+
 class Reader {
  public:
   Reader(InputWindow& input, trace::TraceWriter& writer) : input_(input), writer_(writer), rows_(writer) {}
@@ -61,7 +67,7 @@ class Reader {
   InputWindow& input_;
   trace::TraceWriter& writer_;
   Translator rows_;
-  bool unescaped_ = false;  // the file's writer does not escape backslashes
+  bool unescaped_ = false;    // the file's writer does not escape backslashes
   bool seen_events_ = false;  // the document has a list of events
   bool told_early_end_ = false;
   uint64_t count_ = 0;
@@ -410,12 +416,12 @@ Status Reader::run() {
 
 bool accepts(std::string_view path, std::string_view head, bool folder) {
   if (folder) return false;
-  const std::string text = json::unpacked_head(head);
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string::npos || (text[first] != '{' && text[first] != '[')) return false;
-  if (text.find("\"rocprofiler-sdk-tool\"") != std::string::npos) return false;
-  return text.find("traceEvents") != std::string::npos || text.find("\"ph\"") != std::string::npos ||
-         path.ends_with(".json") || path.ends_with(".json.gz");
+  const size_t first = head.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || (head[first] != '{' && head[first] != '[')) return false;
+  const auto has = [&](std::string_view word) { return head.find(word) != std::string_view::npos; };
+  if (has("\"rocprofiler-sdk-tool\"")) return false;
+  return has("traceEvents") || has("\"ph\"") || std::ranges::any_of(kDocumentMembers, has) ||
+         std::ranges::any_of(kNames, [&](std::string_view name) { return path.ends_with(name); });
 }
 
 Status read_into(const std::string& path, trace::TraceWriter& writer) {

@@ -31,7 +31,13 @@ bool InputWindow::more() {
     buffer_.resize(std::min(kLongest + kPadding, buffer_.size() * 2));
     room = buffer_.size() - kPadding - to_;
   }
-  const size_t got = source_.read(buffer_.data() + to_, room);
+  // Fills the room: the reader parses a value that is cut off again from its start, and one read may give a byte.
+  size_t got = 0;
+  while (got < room) {
+    const size_t piece = source_.read(buffer_.data() + to_ + got, room - got);
+    if (piece == 0) break;
+    got += piece;
+  }
   to_ += got;
   std::memset(buffer_.data() + to_, 0, kPadding);
   if (got == 0) at_end_ = true;

@@ -27,13 +27,19 @@ class OpenStack {
  public:
   explicit OpenStack(trace::TraceWriter& writer) : writer_(writer) {}
   void begin(const OpenEdge& edge) {
-    if (open_.size() < kDeepest)
+    if (open_.size() < kDeepest) {
       open_.push_back(edge);
-    else
+    } else {
+      ++dropped_;
       ++bad_;
+    }
   }
   // False if nothing is open that this end could close.
   bool end(int64_t time, int64_t name) {
+    if (dropped_ > 0) {  // the innermost
+      --dropped_;
+      return true;
+    }
     const size_t farthest = std::min(open_.size(), kFarthestInside);
     for (size_t inside = 1; inside <= farthest; ++inside) {
       const auto at = open_.end() - static_cast<ptrdiff_t>(inside);
@@ -54,6 +60,7 @@ class OpenStack {
       writer_.add(row::Marker{.track = edge.track, .start = edge.start, .dim = edge.label});
     left_ += static_cast<int64_t>(open_.size());
     open_.clear();
+    dropped_ = 0;
   }
   void tell() const {
     if (left_ > 0) writer_.lose(0, Table::kMarker, LossReason::kOpenAtExit, left_);
@@ -64,6 +71,7 @@ class OpenStack {
   trace::TraceWriter& writer_;
   std::vector<OpenEdge> open_;
   int64_t left_ = 0, bad_ = 0;
+  int64_t dropped_ = 0;  // ranges within the deepest that are open, too
 };
 
 }  // namespace

@@ -149,6 +149,18 @@ TEST(Ranges, EndsWithoutNamesAndWithoutBegins) {
   EXPECT_EQ(found_ranges(made, pairs), expected);
 }
 
+TEST(Ranges, DeeperThanTheDeepest) {
+  Imported made;
+  RangePairs pairs;
+  constexpr int64_t kDeepest = 100000;
+  const int64_t line = made.line(1), label = made.label(10);
+  for (int64_t i = 0; i < kDeepest + 2; ++i) pairs.begin(1, i, line, label, 10);
+  for (int64_t i = kDeepest + 1; i >= 0; --i) pairs.end(1, 1000000 - i, 10);
+  const std::vector<FoundRange> found = found_ranges(made, pairs);
+  ASSERT_EQ(found.size(), static_cast<size_t>(kDeepest));
+  for (const FoundRange& range : found) ASSERT_EQ(range.start + range.duration, 1000000 - range.start);
+}
+
 TEST(Tracker, ScopesKeepNumbersApart) {
   Imported made;
   ImportTracker tracker(*made.writer);

@@ -3,12 +3,13 @@ import gzip
 import io
 import json
 import pathlib
+import re
 import sys
 import time
 import zipfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from files_test import FieldCase, harness  # noqa: E402, the folder of field tests is no package
+from files_test import TACHO, FieldCase, harness  # noqa: E402, the folder of field tests is no package
 
 
 def span(name, ts, dur, cat="", pid=1, tid=1, **args):
@@ -350,6 +351,15 @@ class Torch(Kineto):
         self.assertEqual(rows, [["r", 10_000, 40_000], ["r", 15_000, 75_000], ["inner", 20_000, 20_000], ["r", 100_000, 30_000],
                                 ["r", 300_000, 20_000]])
         self.assertRegex(self.info(path), r"1 marker[a-z ]*: bad input row")
+
+    def test_a_new_text_id_for_every_request(self):
+        events = [{"ph": "n", "cat": "c", "name": "r", "pid": 1, "tid": 1, "ts": ts, "id": f"{ts} " + "y" * 4000}
+                  for ts in range(20000)]
+        path = self.written("t.json.gz", gzip.compress(json.dumps(events).encode(), 1))
+        measured = self.run_command("/usr/bin/time", "-v", TACHO, "query", path, "select count(*) from tacho.marker")
+        self.assertIn(b"20000", measured.stdout)
+        kib = int(re.search(r"Maximum resident set size \(kbytes\): (\d+)", measured.stderr.decode())[1])
+        self.assertLessEqual(kib, 72 << 10)  # the ids alone are 78 MiB
 
     def test_counters_of_devices_and_values_of_any_kind(self):
         path = self.trace([kernel("k", 5, 5, 1)]

@@ -370,6 +370,18 @@ class Torch(Kineto):
         self.assertEqual(self.query(path, "select d.name from tacho.reading r join tacho.track t on t.id = r.track "
                                     "join tacho.device d on d.id = t.device"), [["GPU 0"], ["GPU 0"]])
 
+    def test_counters_before_the_first_kernel(self):
+        def power(gpu, ts, value):
+            return {"ph": "C", "name": "Power", "pid": f"GPU {gpu}", "ts": ts, "args": {"W": value}}
+        readings = [power(gpu, ts, 100 * gpu + ts) for ts in (1, 9) for gpu in (0, 1, 2)]
+        work = [kernel("a", 5, 1, 1), kernel("b", 6, 1, 2, device=1)]
+        for events in (readings + work, work + readings, readings[:3] + work + readings[3:]):
+            path = self.trace(events)
+            self.assertEqual(self.query(path, "select t.name, d.\"index\", count(*), min(r.value), count(distinct t.id) "
+                                        "from tacho.reading r join tacho.track t on t.id = r.track "
+                                        "left join tacho.device d on d.id = t.device group by 1, 2 order by 4"),
+                             [["", 0, 2, 1.0, 1], ["", 1, 2, 101.0, 1], ["GPU 2", None, 2, 201.0, 1]])
+
     def test_more_series_than_a_counter_holds(self):
         path = self.trace([{"ph": "C", "name": "m", "pid": 1, "ts": 1, "args": {f"s{number}": number for number in range(5000)}}])
         self.assertEqual(self.query(path, "select count(*) from tacho.reading"), [[4096]])

@@ -114,10 +114,13 @@ int64_t ImportTracker::counter_track(const CounterKey& key) {
     counter_tracks_.clear();  // the writer knows their rows
     too_many_counters_ = true;
   }
-  const auto [found, fresh] = counter_tracks_.try_emplace({key.process, key.device, counter, id, series}, 0);
+  const auto [found, fresh] =
+      counter_tracks_.try_emplace({key.process, key.device, key.gpu, key.scope, counter, id, series}, 0);
   if (fresh) {
     // Until finish() says which part of the name tells the counter's lines apart.
-    const std::string name = fmt::format("{} {}", key.id, key.series);
+    std::string name = fmt::format("{} {}", key.id, key.series);
+    if (key.gpu != kUnknown)
+      name = fmt::format("GPU {}{} {}", key.gpu, key.scope != 0 ? fmt::format(" of run {}", key.scope) : "", name);
     found.value() = writer_.dimension(row::Track{.kind = event::TrackKind::kCounter,
                                                  .process = key.process,
                                                  .device = key.device,
@@ -125,10 +128,10 @@ int64_t ImportTracker::counter_track(const CounterKey& key) {
                                                  .category = writer_.string("counter"),
                                                  .counter = counter});
     if (too_many_counters_) return found->second;
-    const auto [group, first] =
-        counter_groups_.try_emplace({key.process, key.device, counter}, static_cast<int64_t>(groups_.size()));
-    if (first) groups_.emplace_back();
-    groups_[static_cast<size_t>(group->second)].push_back(
+    const auto [group, first] = counter_groups_.try_emplace({key.process, key.device, key.gpu, key.scope, counter},
+                                                            static_cast<int64_t>(groups_.size()));
+    if (first) groups_.push_back({.gpu = key.gpu, .scope = key.scope, .lines = {}});
+    groups_[static_cast<size_t>(group->second)].lines.push_back(
         {found->second, std::string(key.id), std::string(key.series)});
   }
   return found->second;
@@ -144,19 +147,25 @@ void ImportTracker::unread(std::string_view what, int64_t count) {
     unread_.push_back({std::string(unread_.size() + 1 < kMostKinds ? what : "other events"), count});
 }
 
-void ImportTracker::finish() {
-  for (const auto& group : groups_) {
-    const auto differ = [&](std::string CounterSeries::*part) {
-      return std::any_of(group.begin(), group.end(),
-                         [&](const CounterSeries& each) { return each.*part != group.front().*part; });
-    };
-    const bool ids = differ(&CounterSeries::id), series = differ(&CounterSeries::series);
-    for (const CounterSeries& each : group) {
-      std::string name = ids ? each.id : std::string();
-      if (series) name += (ids ? " " : "") + each.series;
+void ImportTracker::finish_counters() {
+  for (const auto& [gpu, scope, lines] : groups_) {
+    const CounterSeries& first = lines.front();
+    const bool ids = std::ranges::any_of(lines, [&](const CounterSeries& each) { return each.id != first.id; });
+    const bool series =
+        std::ranges::any_of(lines, [&](const CounterSeries& each) { return each.series != first.series; });
+    const bool came = gpu != kUnknown && has_device(gpu, scope);
+    for (const CounterSeries& each : lines) {
+      std::string name = gpu != kUnknown && !came ? fmt::format("GPU {}", gpu) : std::string();
+      if (ids) name += (name.empty() ? "" : " ") + each.id;
+      if (series) name += (name.empty() && !ids ? "" : " ") + each.series;
       writer_.update(Table::kTrack, each.track, column::Track::name, writer_.string(name));
+      if (came) writer_.update(Table::kTrack, each.track, column::Track::device, device(gpu, scope));
     }
   }
+}
+
+void ImportTracker::finish() {
+  finish_counters();
   struct ScopeFacts {
     size_t count = 0;
     const DeviceHint* first = nullptr;

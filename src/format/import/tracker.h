@@ -66,9 +66,12 @@ class ImportTracker {
   }
   void describe(int64_t index, DeviceHint facts, ScopeId scope = 0);
 
-  /// The line of a counter: one for each process (or device), counter, id and series.
+  /// The line of a counter: one for each process (or device), counter, id and series. `gpu`: the index of a device that
+  /// may come later; finish() ties the line to it, or names it "GPU 3" if it never came.
   struct CounterKey {
     int64_t process = 0, device = 0;  // rows
+    int64_t gpu = event::kUnknown;
+    ScopeId scope = 0;  // of gpu
     std::string_view name = {}, id = {}, series = {}, unit = {}, block = {};
   };
   int64_t counter_track(const CounterKey& key);
@@ -85,6 +88,11 @@ class ImportTracker {
     int64_t track;  // row
     std::string id, series;
   };
+  struct CounterGroup {
+    int64_t gpu;
+    ScopeId scope;
+    std::vector<CounterSeries> lines;
+  };
   struct DescribedDevice {
     ScopeId scope;
     int64_t index;
@@ -99,6 +107,7 @@ class ImportTracker {
 
   int64_t new_process(int64_t pid, int64_t name, ScopeId scope);
   void apply(int64_t device, const DeviceHint& facts);
+  void finish_counters();
 
   trace::TraceWriter& writer_;
   ScopeId last_scope_ = 0;
@@ -109,10 +118,10 @@ class ImportTracker {
   tsl::robin_map<int64_t, int64_t> threads_;  // rows of threads by track
   NumberMap<2> devices_;                      // by scope and index
   std::vector<DescribedDevice> facts_;
-  NumberMap<5> counter_tracks_;
-  NumberMap<3> counter_groups_;
+  NumberMap<7> counter_tracks_;  // by process, device, gpu, scope, counter, id, series
+  NumberMap<5> counter_groups_;
   bool too_many_counters_ = false;
-  std::vector<std::vector<CounterSeries>> groups_;
+  std::vector<CounterGroup> groups_;
   std::vector<UnreadKind> unread_;
 };
 

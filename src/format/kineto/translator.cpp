@@ -179,11 +179,11 @@ void Translator::readings(const Event& event) {
                          : event.id.text.empty() ? std::to_string(event.id.number)
                                                  : std::string(event.id.text);
   const int64_t gpu = imported::gpu_of_name(event.process.text);
-  const bool of_device = gpu != kUnknown && owners_.tracker().has_device(gpu, owners_.block());
   for (const Event::Value& value : event.values) {
     const int64_t track = owners_.tracker().counter_track(
         {.process = gpu != kUnknown ? owners_.main_process() : owners_.process(event.process),
-         .device = of_device ? owners_.tracker().device(gpu, owners_.block()) : 0,
+         .gpu = gpu,
+         .scope = owners_.block(),
          .name = event.name,
          .id = id,
          .series = value.name,

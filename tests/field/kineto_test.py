@@ -127,6 +127,28 @@ class Scopes(Kineto):
         mixed = sorted((event for event in events if "ts" in event), key=lambda event: event["ts"])
         self.check_ranks(self.trace(mixed), 2)
 
+    def test_labels_beside_plain_pids(self):
+        def of(pid, gpu, at):
+            return [dict(event, pid=pid) for event in (operator("aten::a", at, 9, at), launch(at + 1, at))] + [
+                kernel(str(at), at + 20, 5, at, pid=gpu)]
+        label, plain = of("[TP00] 83", "[TP00] 0", 100), of(83, 0, 200)
+        named = [{"ph": "M", "name": "process_name", "pid": "[TP00] 83", "args": {"name": "python"}}]
+        for events in (label + plain, plain + label, named + plain + label):
+            path = self.trace(events)
+            self.assertEqual(self.query(path, "select d.name, p.pid, p.rank, dev.process = p.id from tacho.dispatch d "
+                                        "join tacho.track t on t.id = d.track join tacho.process p on p.id = t.process "
+                                        "join tacho.device dev on dev.id = t.device order by d.start"),
+                             [["100", 83, 0, 1], ["200", 83, None, 1]])
+            self.assertEqual(self.query(path, "select count(distinct run), count(*) from tacho.process"), [[2, 2]])
+
+    def test_labels_of_gpus_that_are_processes(self):
+        path = self.trace([{"ph": "M", "name": "process_name", "pid": f"[TP0{rank}] 1", "args": {"name": "/device:GPU:0"}}
+                           for rank in (0, 1)] + [span("k", rank, 1, "", f"[TP0{rank}] 1", 7) for rank in (0, 1)])
+        self.assertEqual(self.query(path, "select p.run, p.pid, count(distinct t.device) from tacho.dispatch d "
+                                    "join tacho.track t on t.id = d.track join tacho.process p on p.id = t.process "
+                                    "group by p.run, p.pid order by p.run"), [[0, 1, 1], [1, 1, 1]])
+        self.assertEqual(self.query(path, "select count(*) from tacho.device"), [[2]])
+
     def test_later_windows_of_one_process_share_its_devices(self):
         path = self.trace(rank(0, 83) + rank(0, 83, at=50_000))
         self.assertEqual(self.devices_of_kernels(path), [["k0", 1, 1, 6, 83]])
@@ -143,7 +165,6 @@ class Scopes(Kineto):
                            for phase, pid, ts in (("b", 1, 10), ("b", 2, 20), ("e", 1, 30), ("e", 2, 50))])
         self.assertEqual(self.query(path, "select start, duration from tacho.marker order by start"),
                          [[10_000, 20_000], [20_000, 30_000]])
-
 
     def test_text_ids_and_negative_numbers(self):
         path = self.trace([span("a", 1, 1, "x", "[TP00] 83", 1), span("b", 2, 1, "x", -2, 1), span("c", 3, 1, "x", 5, "Spans"),

@@ -246,7 +246,7 @@ void Translator::device_event(const Nameless& each, const Id& pid, const Id& tid
   const auto [found, fresh] =
       lanes_.try_emplace({gpu, tid_number, kUnknown, process, 0}, static_cast<int64_t>(lane_list_.size()));
   if (fresh) {
-    Lane lane{.track = 0, .device = owners_.tracker().device(gpu, owners_.block()), .process = process};
+    Lane lane{.track = 0, .device = owners_.tracker().device(gpu, owners_.scope_of(pid)), .process = process};
     const int64_t name = line.text != 0 ? line.text : writer_.string(fmt::format("stream {}", tid_number));
     lane.track = writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
                                               .process = process,

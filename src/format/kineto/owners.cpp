@@ -33,6 +33,7 @@ int64_t Owners::number(const Id& id) {
       if (first) {
         // The first label's rank is the file's own scope, unless something else came before.
         scope.value() = labels_.size() == 1 && processes_.empty() ? block_ : tracker_.new_scope();
+        if (labels_.size() == 1) first_label_ = scope->second;
         const int64_t process = tracker_.main_process(scope->second);
         int64_t rank = kUnknown;
         if (label.starts_with("TP") && json::integer(std::string_view(label).substr(2), rank) && rank >= 0)
@@ -59,7 +60,20 @@ int64_t Owners::make_process(const Id& pid, int64_t key) {
     return json::integer(text->rest, number) ? tracker_.process(number, text->scope)
                                              : tracker_.process(text->rest, text->scope);
   }
-  return pid.text.empty() ? tracker_.process(pid.number, block_) : tracker_.process(pid.text, block_);
+  if (!pid.text.empty()) return tracker_.process(pid.text, block_);
+  return tracker_.process(pid.number, pid.number > 0 ? unlabelled() : block_);
+}
+
+// A number without a label is not a label's process of that number, which may have the block's scope.
+Owners::ScopeId Owners::unlabelled() {
+  if (block_ != first_label_) return block_;
+  if (unlabelled_ < 0) unlabelled_ = tracker_.new_scope();
+  return unlabelled_;
+}
+
+Owners::ScopeId Owners::scope_of(const Id& pid) {
+  const TextId* const text = text_id(number(pid));
+  return text != nullptr && text->labelled ? text->scope : block_;
 }
 
 int64_t Owners::process(const Id& pid) {
@@ -73,12 +87,17 @@ int64_t Owners::device_process(const Id& pid) {
   const int64_t key = number(pid);
   const auto [found, fresh] = device_processes_.try_emplace({block_, key}, 0);
   if (fresh) {
+    Id own = pid;  // without its label
+    int64_t labelled = 0;
+    if (const TextId* const text = text_id(key);
+        text != nullptr && text->labelled && json::integer(text->rest, labelled) && labelled > 0)
+      own = {.number = labelled, .text = {}, .given = true};
     const auto known = processes_.find({block_, key});
     found.value() = known != processes_.end()
                         ? known->second
-                        : writer_.dimension(row::Process{.pid = pid.text.empty() ? pid.number : 0,
-                                                         .name = pid.text.empty() ? 0 : writer_.string(pid.text),
-                                                         .run = block_});
+                        : writer_.dimension(row::Process{.pid = own.text.empty() ? own.number : 0,
+                                                         .name = own.text.empty() ? 0 : writer_.string(own.text),
+                                                         .run = scope_of(pid)});
     processes_.try_emplace({block_, key}, found->second);
   }
   return found->second;
@@ -118,8 +137,11 @@ void Owners::host_seen(const Event& event) {
   if (fresh) {
     const int64_t row = process(event.process);
     if (any_host_ && sorted_ && !mixed_) hosts_mixed();
-    hosts_.push_back({.process = row, .devices = any_host_ ? -1 : block_});
+    const bool beside_label = block_ == first_label_ && text_id(key) == nullptr;
+    hosts_.push_back({.process = row, .devices = any_host_ || beside_label ? -1 : block_});
     any_host_ = true;
+    if (const TextId* const text = text_id(key); text != nullptr && text->labelled)
+      label_hosts_[text->scope] = place->second;
   } else if (is_block_again(hosts_[static_cast<size_t>(place->second)], event)) {
     block_ = tracker_.new_scope();
     any_host_ = mixed_ = false;
@@ -173,6 +195,16 @@ void Owners::call_seen(const Event& event, size_t host) {
   calls_[{event.correlation, of}] = event.time * 2;
 }
 
+void Owners::call_has_work(int64_t correlation, int64_t host) {
+  int64_t* const call = known_call(correlation, host);
+  if (call == nullptr || (*call & 1) != 0) return;
+  if (mixed_) {
+    ordered_calls_.erase(ordered({correlation, host}, *call));
+    ordered_calls_.insert(ordered({correlation, host}, *call | 1));
+  }
+  *call |= 1;
+}
+
 // A second host's events stand between those of the first.
 void Owners::hosts_mixed() {
   mixed_ = true;
@@ -199,11 +231,7 @@ size_t Owners::caller(const Event& event) {
     if (const int64_t* const own = known_call(event.correlation, device->second);
         own != nullptr && (*own & 1) == best.has_work)
       best = ordered({event.correlation, device->second}, *own);
-  if (best.has_work == 0) {
-    ordered_calls_.erase(best);
-    ordered_calls_.insert({best.correlation, 1, best.time, best.host});
-    *known_call(best.correlation, best.host) |= 1;
-  }
+  call_has_work(best.correlation, best.host);
   if (device->second == kShared - 1)
     device.value() = best.host;
   else if (device->second != best.host)
@@ -237,12 +265,16 @@ Owners::ScopeId Owners::host_devices(const Id& pid) {
 
 Owners::Owner Owners::owner(const Event& event) {
   const int64_t key = number(event.process);
-  if (const TextId* const text = text_id(key); text != nullptr && text->labelled)
+  if (const TextId* const text = text_id(key); text != nullptr && text->labelled) {
+    if (const auto host = label_hosts_.find(text->scope); host != label_hosts_.end())
+      call_has_work(event.correlation, host->second);
     return {tracker_.main_process(text->scope), text->scope};
+  }
   // tacho's own files put device work under the process that launched it.
   if (key != event.device && key != 0)
     if (const auto place = host_places_.find({block_, key}); place != host_places_.end())
-      return {hosts_[static_cast<size_t>(place->second)].process, block_};
+      return block_ == first_label_ ? owned_by(static_cast<size_t>(place->second))
+                                    : Owner{hosts_[static_cast<size_t>(place->second)].process, block_};
   if (!any_host_) return {main_process(), block_};
   if (sorted_) in_time(event);
   if (mixed_ && event.correlation != kUnknown)

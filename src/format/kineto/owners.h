@@ -63,6 +63,8 @@ class Owners {
   ScopeId document_devices() const {
     return document_host_ < hosts_.size() ? std::max(0, hosts_[document_host_].devices) : block_;
   }
+  /// The scope of a pid: its label's, or the block's.
+  ScopeId scope_of(const Id& pid);
   /// The scope of the devices that a host process uses.
   ScopeId host_devices(const Id& pid);
   /// Whose device work this event is.
@@ -125,11 +127,13 @@ class Owners {
   }
   static Call ordered(const std::array<int64_t, 2>& key, int64_t call) { return {key[0], call & 1, call >> 1, key[1]}; }
   int64_t make_process(const Id& pid, int64_t key);
+  ScopeId unlabelled();
   void in_time(const Event& event);
   void call_seen(const Event& event, size_t host);
   void hosts_mixed();
   void forget_calls();
   int64_t* known_call(int64_t correlation, int64_t host);
+  void call_has_work(int64_t correlation, int64_t host);
   size_t caller(const Event& event);
   Owner owned_by(size_t host);
   bool is_block_again(const Host& host, const Event& event) const;
@@ -149,9 +153,12 @@ class Owners {
   tsl::robin_map<std::string, int64_t> texts_;
   std::vector<TextId> text_ids_;
   tsl::robin_map<std::string, ScopeId> labels_;
-  NumberMap<2> processes_, device_processes_;  // by block and number
-  NumberMap<3> threads_;                       // by block, pid, tid
-  NumberMap<2> host_places_;                   // by block and number
+  tsl::robin_map<ScopeId, int64_t> label_hosts_;  // place of a label's last host in hosts_
+  ScopeId first_label_ = -1;                      // the first label's scope, which may be the block's; -1 = none
+  ScopeId unlabelled_ = -1;                       // of numbers without a label in that block; -1 = none yet
+  NumberMap<2> processes_, device_processes_;     // by block and number
+  NumberMap<3> threads_;                          // by block, pid, tid
+  NumberMap<2> host_places_;                      // by block and number
   std::vector<Host> hosts_;
   size_t document_host_ = SIZE_MAX;  // of hosts_; SIZE_MAX = none yet
   tsl::robin_map<int64_t, int64_t> track_processes_;

@@ -26,8 +26,9 @@ struct Leaf {
   size_t column = 0;
   const Formula* formula = nullptr;
   Reduction reduction = Reduction::kNone;
-  RuleValue constant;  // of a leaf without a formula: a measured roof, a field of sysinfo.csv
-  bool exact = false;  // only sizes of the launch and values of the machine
+  RuleValue constant;    // of a leaf without a formula: a measured roof, a field of sysinfo.csv
+  bool exact = false;    // only sizes of the launch and values of the machine
+  bool ordered = false;  // has an order statistic: a median, a quartile, the least or the most
   std::vector<std::string> missing;
   std::set<std::string, std::less<>> rests_on;  // the names that a check may suspect
 };
@@ -41,6 +42,22 @@ constexpr size_t kMostGroups = 24;
 constexpr double kPriorDispatches = 4;
 // Counts that tacho extrapolated from a part of the workgroups.
 constexpr double kEstimateError = 20;
+
+// Of `count` sorted values, the rank of the highest that is above their distribution's quantile `q` in at most 2.5 % of
+// all draws; 1 where there are too few to tell.
+size_t lower_rank(size_t count, double q) {
+  const auto n = static_cast<double>(count);
+  if (count > 200) return static_cast<size_t>(std::max(1.0, std::floor(n * q - 1.96 * std::sqrt(n * q * (1 - q)))));
+  // Binomial: that `rank` values are below the quantile, and that at most so many are.
+  double chance = std::pow(1 - q, n), at_most = chance;
+  size_t rank = 0;
+  while (at_most <= 0.025) {
+    chance *= (n - static_cast<double>(rank)) / static_cast<double>(rank + 1) * q / (1 - q);
+    at_most += chance;
+    ++rank;
+  }
+  return std::max<size_t>(rank, 1);
+}
 
 class Doctor {
  public:
@@ -126,7 +143,19 @@ class Doctor {
     leaf.column = *at;
     leaf.reduction = cells[*at].reduction;
     leaf.formula = in_.formula_of(cells[*at].formula);
-    if (leaf.formula != nullptr) describe(leaf, {leaf.metric->coll_level, -1});
+    if (leaf.formula == nullptr) return;
+    describe(leaf, {leaf.metric->coll_level, -1});
+    find_order(leaf);
+  }
+
+  // Whether the column is an order statistic or its formula holds one.
+  static void find_order(Leaf& leaf) {
+    const auto orders = [](FormulaOp op, size_t arguments) {
+      return op == FormulaOp::kMedian || op == FormulaOp::kQuantile ||
+             ((op == FormulaOp::kMin || op == FormulaOp::kMax) && arguments == 1);
+    };
+    leaf.ordered = orders(reduction_op(leaf.reduction).first, 1);
+    for (const Step& step : leaf.formula->steps) leaf.ordered = leaf.ordered || orders(step.op, step.argument_count);
   }
 
   // A measured roof, a value as formulas know it, or a number of sysinfo.csv.
@@ -181,13 +210,15 @@ class Doctor {
     const size_t count = std::min(rows.size(), kMostGroups);
     environment.groups = count;
     Program program(std::move(environment));
-    std::vector<Program::Node> nodes(leaves_.size());
+    std::vector<Program::Node> nodes(leaves_.size()), columns(leaves_.size());
     for (size_t i = 0; i < leaves_.size(); ++i) {
       const Leaf& leaf = leaves_[i];
       if (leaf.formula == nullptr) continue;
       const auto [op, q] = reduction_op(leaf.reduction);
-      nodes[i] = program.add(*leaf.formula, {leaf.metric != nullptr ? leaf.metric->coll_level : std::string_view(), -1},
-                             op, q);
+      const Program::Node column =
+          program.compile(*leaf.formula, {leaf.metric != nullptr ? leaf.metric->coll_level : std::string_view(), -1});
+      nodes[i] = program.keep(column, op, q);
+      if (leaf.ordered) columns[i] = program.keep(column);
     }
     program.run();
     const auto judged = [](const Leaf& leaf, double number) {
@@ -210,6 +241,22 @@ class Doctor {
         others_[g][i] = grouped ? judged(leaf, of_groups[count + g]) : all_[i];
       }
     }
+    low_ = high_ = all_;
+    for (size_t i = 0; i < leaves_.size(); ++i)
+      if (leaves_[i].ordered && all_[i].known()) bound(i, program.column(columns[i]));
+  }
+
+  // The bounds of a quantile: two of the dispatches' values.
+  void bound(size_t leaf, std::span<const double> column) {
+    const auto [op, quantile] = reduction_op(leaves_[leaf].reduction);
+    const double q = op == FormulaOp::kMedian ? 0.5 : quantile;
+    if (op != FormulaOp::kMedian && op != FormulaOp::kQuantile) return;
+    std::vector<double> values;
+    std::copy_if(column.begin(), column.end(), std::back_inserter(values), [](double x) { return std::isfinite(x); });
+    if (values.empty()) return;
+    std::sort(values.begin(), values.end());
+    low_[leaf].number = values[lower_rank(values.size(), q) - 1];
+    high_[leaf].number = values[values.size() - lower_rank(values.size(), 1 - q)];
   }
 
   RuleValue value_in(const std::vector<RuleValue>& values, const RuleStep& leaf) const {
@@ -230,24 +277,28 @@ class Doctor {
                                    [&](const RuleStep* step) { return leaves_[index_.at(key_of(*step))].exact; });
     if (exact) return out;
     if (in_.workload.estimated) error = std::max(error, kEstimateError);
-    // Jackknife: how the value changes when one group is left out, for a ratio of totals as for a mean. A group that
-    // alone has no value adds nothing to the totals either.
-    std::vector<double> without;
+    // Leaving one group out moves an order statistic not at all or from one of two values to the other; there the
+    // groups' own values tell.
+    const bool ordered = std::any_of(used.begin(), used.end(),
+                                     [&](const RuleStep* step) { return leaves_[index_.at(key_of(*step))].ordered; });
+    // Otherwise a jackknife: how the value changes when one group is left out, for a ratio of totals as for a mean. A
+    // group that alone has no value adds nothing to the totals either.
+    std::vector<double> values;
     double sum = 0, squares = 0;
+    const auto over = [&](const std::vector<RuleValue>& of) {
+      return evaluate(expression, [&](const RuleStep& leaf) { return value_in(of, leaf); });
+    };
     for (size_t g = 0; g < groups_.size(); ++g) {
-      const auto over = [&](const std::vector<RuleValue>& values) {
-        return evaluate(expression, [&](const RuleStep& leaf) { return value_in(values, leaf); });
-      };
-      const RuleValue rest = over(others_[g]);
-      if (!over(groups_[g]).known() || !rest.known()) continue;
-      without.push_back(rest.number);
-      sum += rest.number;
+      const RuleValue own = over(groups_[g]), rest = over(others_[g]);
+      if (!own.known() || !rest.known()) continue;
+      values.push_back(ordered ? own.number : rest.number);
+      sum += values.back();
     }
-    const double count = without.empty() ? 1 : static_cast<double>(without.size());
-    for (const double value : without) squares += (value - sum / count) * (value - sum / count);
+    const double count = values.empty() ? 1 : static_cast<double>(values.size());
+    for (const double value : values) squares += (value - sum / count) * (value - sum / count);
     const double freedom = count - 1, stated = std::fabs(middle.number) * error / 100;
-    // What the sum of squared differences of independent groups would be: of means it is exactly that.
-    const double spread = freedom * freedom * squares;
+    // The sum of squared differences of independent groups, which of means is exactly this.
+    const double spread = ordered ? squares : freedom * freedom * squares;
     double half = 0;
     if (stated > 0) {
       const double sigma = stated / student(kPriorDispatches);
@@ -261,6 +312,12 @@ class Doctor {
       out.low -= half;
       out.high += half;
     }
+    if (ordered)
+      for (const std::vector<RuleValue>* bounds : {&low_, &high_})
+        if (const RuleValue bound = over(*bounds); bound.known()) {
+          out.low = std::min(out.low, bound.number);
+          out.high = std::max(out.high, bound.number);
+        }
     // A share of a whole stays one.
     const RuleStep* const metric = expression.metric();
     const bool share =
@@ -510,7 +567,7 @@ class Doctor {
   std::deque<Formula> formulas_;
   std::deque<Leaf> leaves_;
   std::map<std::string, size_t, std::less<>> index_;
-  std::vector<RuleValue> all_;
+  std::vector<RuleValue> all_, low_, high_;              // over all rows; with the bounds of quantiles in their place
   std::vector<std::vector<RuleValue>> groups_, others_;  // of one group; of all rows but that group
   std::map<std::string, Problem> problems_;
   std::map<std::string, NotJudged> not_judged_;

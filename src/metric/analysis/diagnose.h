@@ -39,7 +39,8 @@ struct KernelRows {
 /// Judges the kernels (the one with the most time first). A quantity's 95 % interval lies around its value over all
 /// dispatches of the kernel. Its width comes from Student's t and a jackknife over the dispatches (beyond 24, over 24
 /// interleaved groups of them), with the rule's input error as the spread of four more dispatches; of a single dispatch
-/// it is that error. Launch sizes are exact.
+/// it is that error. With an order statistic it comes from the groups' own values, and reaches at least to the
+/// dispatches between which a median or quartile lies with 95 %. Launch sizes are exact.
 Diagnosis diagnose(const DiagnosisInput& input, std::span<const KernelRows> kernels);
 
 }  // namespace tacho::metric

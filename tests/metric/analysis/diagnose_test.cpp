@@ -185,5 +185,45 @@ TEST(Diagnose, IntervalsFollowTheLaunches) {
   EXPECT_LT(width({3600, 4000, 4400, 3600, 4000, 4400, 3600, 4000, 4400}), spread);
 }
 
+// Of launches that stall 5 % of the time or 45 %, the median is either by chance, and leaving one out moves it not at
+// all or to the other: the rule, whose threshold lies between, must not be sure.
+TEST(Diagnose, AMedianOfLaunchesOfTwoKindsIsNotSure) {
+  const auto judge = [](const std::vector<int>& stalls) {
+    tacho::testing::Folder folder;
+    folder.write("sysinfo.csv", tacho::testing::kSysInfo);
+    std::string rows = "Dispatch_ID,Kernel_Name,GPU_ID,Start_Timestamp,End_Timestamp,Grid_Size,Workgroup_Size,"
+                       "TCP_READ_TAGCONFLICT_STALL_CYCLES_sum,TCP_GATE_EN1_sum,TCC_EA_RDREQ_sum,TCC_EA_RDREQ_32B_sum,"
+                       "TCC_EA_WRREQ_sum,TCC_EA_WRREQ_64B_sum\n";
+    for (size_t i = 0; i < stalls.size(); ++i)
+      rows += fmt::format("{},k,0,{},{},1048576,256,{},1000,10,0,10,10\n", i, 1000000 * i, 1000000 * i + 500000,
+                          10 * stalls[i]);
+    folder.write("pmc_perf.csv", rows);
+    const auto analysis = run(folder.path());
+    EXPECT_TRUE(analysis) << (analysis ? "" : analysis.error().message);
+    for (const Finding& finding : analysis->findings())
+      if (finding.slug == "tag-conflicts") return finding;
+    return Finding{};
+  };
+  const auto mixed = [](size_t low, size_t high) {
+    std::vector<int> stalls(low, 5);
+    stalls.insert(stalls.end(), high, 45);
+    return stalls;
+  };
+  for (const auto& [low, high] :
+       {std::pair<size_t, size_t>{11, 12}, {12, 11}, {2, 3}, {10, 14}, {118, 122}, {230, 226}}) {
+    const Finding finding = judge(mixed(low, high));
+    SCOPED_TRACE(fmt::format("{} of 5 %, {} of 45 %", low, high));
+    ASSERT_EQ(finding.slug, "tag-conflicts");
+    EXPECT_TRUE(finding.possible);
+    EXPECT_LE(finding.evidence.front().low, 5);
+    EXPECT_GE(finding.evidence.front().high, 45);
+  }
+  // Where one launch differs there is no doubt.
+  const Finding sure = judge(mixed(1, 23));
+  EXPECT_EQ(sure.slug, "tag-conflicts");
+  EXPECT_FALSE(sure.possible);
+  EXPECT_EQ(judge(mixed(23, 1)).slug, "");
+}
+
 }  // namespace
 }  // namespace tacho::metric

@@ -517,8 +517,13 @@ struct Program::Impl {
       return op == FormulaOp::kStd ? constant(kNaN) : a;
     }
     if (op == FormulaOp::kAvg)
-      if (const Fraction ratio = totals_of(a); ratio.has_below)
-        return intern(Kind::kDivide, intern(Kind::kSum, ratio.above), intern(Kind::kSum, ratio.below));
+      if (const Fraction ratio = totals_of(a); ratio.has_below) {
+        const Node below = intern(Kind::kSum, ratio.below);
+        const Node mean = intern(Kind::kDivide, intern(Kind::kSum, ratio.above), below);
+        if (!ratio.otherwise) return mean;
+        // No dispatch is in the sums (NaN, which equals nothing): every one has what the guard states.
+        return intern(Kind::kSelect, mean, intern(Kind::kAvg, a), intern(Kind::kEqual, below, below));
+      }
     switch (op) {
       case FormulaOp::kAvg:
         return intern(Kind::kAvg, a);
@@ -541,6 +546,7 @@ struct Program::Impl {
   struct Fraction {
     Node above = 0, below = 0;
     bool has_below = false;
+    bool otherwise = false;  // a guard states a number where it leaves a dispatch out (A / B if B != 0 else 0)
   };
 
   Fraction split(Node node, int depth) {
@@ -551,6 +557,7 @@ struct Program::Impl {
       Fraction product;
       product.above = binary(Kind::kMultiply, x.above, y.above);
       product.has_below = x.has_below || y.has_below;
+      product.otherwise = x.otherwise || y.otherwise;
       if (x.has_below && y.has_below)
         product.below = binary(Kind::kMultiply, x.below, y.below);
       else if (product.has_below)
@@ -562,40 +569,41 @@ struct Program::Impl {
         return times(split(data.a, depth + 1), split(data.b, depth + 1));
       case Kind::kDivide: {
         const Fraction above = split(data.a, depth + 1);
-        if (!nodes[data.b].column) return {binary(Kind::kDivide, above.above, data.b), above.below, above.has_below};
+        if (!nodes[data.b].column)
+          return {binary(Kind::kDivide, above.above, data.b), above.below, above.has_below, above.otherwise};
         const Fraction below = split(data.b, depth + 1);
         Fraction inverse{below.has_below ? below.below : constant(1), below.above, true};
         return times(above, inverse);
       }
       case Kind::kNegate: {
         const Fraction inner = split(data.a, depth + 1);
-        return {intern(Kind::kNegate, inner.above), inner.below, inner.has_below};
+        return {intern(Kind::kNegate, inner.above), inner.below, inner.has_below, inner.otherwise};
       }
       case Kind::kAdd:
       case Kind::kSubtract: {
         const Fraction x = split(data.a, depth + 1);
         const Fraction y = split(data.b, depth + 1);
         if (!x.has_below && !y.has_below) return plain;
+        const bool stated = x.otherwise || y.otherwise;
         if (x.has_below && y.has_below) {
-          if (x.below == y.below) return {intern(data.kind, x.above, y.above), x.below, true};
+          if (x.below == y.below) return {intern(data.kind, x.above, y.above), x.below, true, stated};
           return plain;  // different totals: there is no one ratio
         }
         // 1 - A / B = (B - A) / B
         const Node below = x.has_below ? x.below : y.below;
         const Node left = x.has_below ? x.above : binary(Kind::kMultiply, x.above, below);
         const Node right = y.has_below ? y.above : binary(Kind::kMultiply, y.above, below);
-        return {intern(data.kind, left, right), below, true};
+        return {intern(data.kind, left, right), below, true, stated};
       }
       case Kind::kSelect: {
-        // A / B if B != 0 else None: the guard is not needed for totals.
-        const NodeData& otherwise = nodes[data.b];
-        const bool guarded =
-            otherwise.kind == Kind::kConstant && (std::isnan(otherwise.number) || otherwise.number == 0);
+        // A / B if B != 0 else None: the guard only leaves dispatches out of the totals.
+        const bool zero = is_constant(data.b, 0);
+        const bool guarded = zero || (nodes[data.b].kind == Kind::kConstant && std::isnan(nodes[data.b].number));
         const Fraction inner = split(data.a, depth + 1);
         if (!guarded || !inner.has_below) return plain;
         const Node none = constant(kNaN);
         return {intern(Kind::kSelect, inner.above, none, data.c), intern(Kind::kSelect, inner.below, none, data.c),
-                true};
+                true, zero || inner.otherwise};
       }
       default:
         return plain;
@@ -609,7 +617,7 @@ struct Program::Impl {
     const Fraction ratio = split(node, 0);
     if (!ratio.has_below || !nodes[ratio.below].column) return {};
     return {intern(Kind::kOnlyWhere, ratio.above, ratio.below), intern(Kind::kOnlyWhere, ratio.below, ratio.above),
-            true};
+            true, ratio.otherwise};
   }
 
   // Evaluation

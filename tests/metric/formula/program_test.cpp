@@ -196,6 +196,30 @@ TEST(Program, TheErrorOfARatioOfTotalsComesFromRepeatsToo) {
   EXPECT_FALSE(plain.keep_totals(plain.compile(formula_of("A / B"), {})));
 }
 
+// A guard that states 0 means it: of a run without requests the mean is 0 in all modes, and unknown only where the
+// counters are.
+TEST(Program, AGuardStatesWhatARunWithoutTheDivisorHas) {
+  const workload::Workload run = make_run(
+      {{"A", {10, 0, 30, 0}}, {"B", {5, 0, 5, 0}}, {"NONE", {0, 0, 0, 0}}, {"LOST", {kNaN, kNaN, kNaN, kNaN}}});
+  const auto value = [&](std::string_view text, bool sums, bool compat) {
+    Environment environment = environment_of(run);
+    environment.sum_ratios = sums;
+    environment.compat = compat;
+    const Value result = evaluate(run, text, environment);
+    return result.kind == Value::Kind::kNumber ? result.number : kNaN;
+  };
+  for (const auto& [sums, compat] : {std::pair{true, false}, {false, false}, {false, true}}) {
+    SCOPED_TRACE(fmt::format("sums {}, compat {}", sums, compat));
+    EXPECT_EQ(value("AVG(A / NONE if NONE != 0 else 0)", sums, compat), 0);
+    EXPECT_EQ(value("AVG(100 * (A / NONE if NONE != 0 else 0))", sums, compat), 0);
+    EXPECT_EQ(value("AVG(1 - (A / NONE if NONE != 0 else 0))", sums, compat), 1);
+    EXPECT_TRUE(std::isnan(value("AVG(A / NONE if NONE != 0 else None)", sums, compat)));
+    EXPECT_TRUE(std::isnan(value("AVG(A / LOST if LOST != 0 else 0)", sums, compat)));
+    EXPECT_EQ(value("AVG(A / B if B != 0 else 0)", sums, compat), sums ? 4 : 2);
+    EXPECT_EQ(value("AVG(A / B if B != 0 else None)", sums, compat), 4);
+  }
+}
+
 TEST(Program, GroupsOfRowsHaveTheirOwnTotals) {
   const workload::Workload run =
       make_run({{"A", {1, 2, 3, 4, 5, 60}}, {"B", {1, 1, 2, 2, kNaN, 10}}, {"C", {5, 1, 4, 2, 3, 9}}});

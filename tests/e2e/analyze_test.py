@@ -318,6 +318,21 @@ class Reports(Analyze):
         text = self.text("-p", self.folder / "three", "-b", "10.1", "--errors")
         self.assertRegex(text, r"(?m)^ +10\.1\.4 +SALU +13\.00 +8\.96 ")
         self.assertNotIn("±", self.text("-p", self.folder / "one", "-b", "10.1", "--errors"))
+        # Where there is none, one line says why.
+        def said(name, *options, block="10.1"):
+            stderr = self.run_command(TACHO, "analyze", "-p", self.folder / name, "-b", block, *options).stderr.decode()
+            return [line.removeprefix("tacho: no errors: ") for line in stderr.splitlines() if "no errors" in line]
+        self.workload(header + "".join(rows[:3]) + "8,other,0,1024,64,0,7,100,9000,9500\n", name="two kernels")
+        missing = "no repeat (same kernel, grid, workgroup and LDS size)"
+        for name, overall, of_kernels in (("one", [f"1 launch has {missing}"], [f"1 launch has {missing}"]),
+                                          ("three", [], []), ("four", [f"1 launch has {missing}"], [f"1 launch has {missing}"]),
+                                          ("five", [], []), ("two kernels", [f"1 launch has {missing}"], [])):
+            with self.subTest(name):
+                self.assertEqual(said(name, "--errors"), overall)
+                self.assertEqual(said(name, "--errors", "--per-kernel"), of_kernels)
+                self.assertEqual(said(name), [])
+        self.assertEqual(said("two kernels", "--errors", "--per-kernel", "-k", "1"), [f"1 launch has {missing}"])
+        self.assertEqual(said("three", "--errors", block="3"), ["the chosen tables hold no mean for which repeats give one"])
 
     def sampled(self, rows, header="Instruction,Instruction_Comment,Wave_Issued_Instruction,Stall_Reason"):
         folder = self.folder / "sampled"

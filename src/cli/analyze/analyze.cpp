@@ -4,13 +4,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <iterator>
+#include <map>
+#include <set>
 #include <span>
+#include <utility>
 
 #include "base/files/output_file.h"
 #include "base/text/csv.h"
@@ -381,6 +385,32 @@ Result<Destination> open_destination(AnalyzeArguments& a) {
   return to;
 }
 
+// --errors where no mean has one: says why.
+void explain_no_errors(const metric::Analysis& run, bool per_kernel) {
+  const std::vector<uint32_t>& repeats = run.repeats();  // empty: of no launch
+  const auto has_error = [](const metric::ResultTable& table) {
+    return std::any_of(table.rows.begin(), table.rows.end(),
+                       [](const metric::ResultRow& row) { return row.error.has_value(); });
+  };
+  const std::vector<metric::ResultTable>& tables = run.all().tables;
+  if (!per_kernel && std::any_of(tables.begin(), tables.end(), has_error)) return;
+  std::map<std::pair<uint32_t, uint32_t>, size_t> launches;  // kernel and launch: its dispatches
+  for (const uint32_t row : run.rows())
+    ++launches[{run.workload().dispatches[row].kernel, repeats.empty() ? row : repeats[row]}];
+  std::set<uint32_t> kernels, lacking;
+  size_t alone = 0;
+  for (const auto& [launch, dispatches] : launches) {
+    kernels.insert(launch.first);
+    if (dispatches > 1) continue;
+    lacking.insert(launch.first);
+    ++alone;
+  }
+  if (alone == 0 && !per_kernel) complain(kOk, "no errors: the chosen tables hold no mean for which repeats give one");
+  if (alone == 0 || (per_kernel && lacking.size() < kernels.size())) return;
+  complain(kOk, fmt::format("no errors: {} {} no repeat (same kernel, grid, workgroup and LDS size)", alone,
+                            alone == 1 ? "launch has" : "launches have"));
+}
+
 Result<std::vector<metric::Analysis>> analyze_all(AnalyzeArguments& a, AnalyzeFace face) {
   if (a.format == "svg" && a.analysis.blocks.empty()) a.analysis.blocks = {"4"};
   if (face == AnalyzeFace::kRocprofCompute && a.text.data_types.empty()) a.text.data_types = {"FP32"};
@@ -392,6 +422,7 @@ Result<std::vector<metric::Analysis>> analyze_all(AnalyzeArguments& a, AnalyzeFa
     for (const std::string& warning : analysis.warnings()) complain(kOk, warning);
     if (runs.empty())
       for (const std::string& note : analysis.id_notes()) complain(kOk, note);
+    if (a.text.errors) explain_no_errors(analysis, a.text.per_kernel);
     runs.push_back(std::move(analysis));
   }
   return runs;

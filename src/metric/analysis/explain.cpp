@@ -166,8 +166,9 @@ report::PrintedTable steps_table(const Program& program, const Shown& entry) {
   return steps;
 }
 
-// What every mean of a ratio divides.
-std::string totals_text(const Program& program, const Shown& entry) {
+// What every mean of a ratio divides, in at most `width` columns (0 = any).
+std::string totals_text(const Program& program, const Shown& entry, size_t width) {
+  constexpr size_t kMost = 100, kIndent = 4;
   std::string out;
   for (const auto& [step, totals] : entry.totals) {
     size_t count = 0;
@@ -178,7 +179,7 @@ std::string totals_text(const Program& program, const Shown& entry) {
     const std::string text = fmt::format("{}sum of {} / sum of {} over {} dispatch{}: {} / {}", name, totals.above_text,
                                          totals.below_text, count, count == 1 ? "" : "es",
                                          report::format_exact(above.number), report::format_exact(below.number));
-    out += "    " + report::wrapped(text, 100, 6) + "\n";
+    out += report::paragraph(text, width == 0 ? kMost : std::min(width, kMost), kIndent, kIndent + 2) + "\n";
   }
   return out;
 }
@@ -248,7 +249,7 @@ std::string explain_metric(const Metric& metric, const MetricTable& table, const
       fitted.left_out = nullptr;
       if (!steps.rows.empty()) out += report::to_text(steps, fitted);
     }
-    out += totals_text(program, entry);
+    out += totals_text(program, entry, width);
     const Value value = program.value(entry.result);
     out += fmt::format("    result: {}\n", value.kind == Value::Kind::kNumber ? report::format_exact(value.number)
                                            : value.kind == Value::Kind::kText ? value.text

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <sstream>
 
 #include "../../workload/folders.h"
 #include "metric/analysis/compare.h"
@@ -76,6 +77,30 @@ TEST(Analysis, EveryMetricCanBeExplained) {
       ASSERT_TRUE(text) << text.error().message;
       EXPECT_NE(text->find(row.metric->slug), std::string::npos);
     }
+}
+
+TEST(Analysis, WhatAMeanDividesFitsTheTerminal) {
+  TACHO_NEED_DATA(data);
+  const auto analysis = Analysis::run(data + "/workloads/synth_a/MI350", {});
+  ASSERT_TRUE(analysis) << analysis.error().message;
+  size_t sentences = 0;
+  for (const ResultTable& table : analysis->all().tables)
+    for (const ResultRow& row : table.rows) {
+      if (row.channel > 0) continue;
+      const auto text = analysis->explain(row.metric->slug, 80);
+      ASSERT_TRUE(text) << text.error().message;
+      std::istringstream lines(*text);
+      bool within = false;
+      for (std::string line; std::getline(lines, line);) {
+        const bool first = line.starts_with("    ") && line.find("sum of ") != std::string::npos;
+        within = first || (within && line.starts_with("      "));
+        sentences += first ? 1U : 0U;
+        if (within) {
+          EXPECT_LE(line.size(), 80U) << line;
+        }
+      }
+    }
+  EXPECT_GT(sentences, 100U);
 }
 
 TEST(Analysis, ComparesAllArchitecturesWithOneAnother) {

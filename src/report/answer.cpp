@@ -158,9 +158,15 @@ void RowPrinter::add_text(Answer&& page, bool last) {
   else if (first_)
     out_ += screen.sentence(answer_.when_empty);
   if (!last || (empty && first_)) return;
-  std::vector<std::string> notes = {left_out_sentence(left_out, options_.all_columns)};
+  // The option gives columns that have a name for programs.
+  const auto for_people = std::stable_partition(left_out.begin(), left_out.end(), [&](const std::string& title) {
+    return std::any_of(answer_.columns.begin(), answer_.columns.end(),
+                       [&](const Answer::Column& column) { return column.title == title && !column.name.empty(); });
+  });
+  std::vector<std::string> notes = {left_out_sentence({left_out.begin(), for_people}, options_.all_columns),
+                                    left_out_sentence({for_people, left_out.end()}, "")};
+  std::erase(notes, "");
   notes.insert(notes.end(), answer_.notes.begin(), answer_.notes.end());
-  if (notes.front().empty()) notes.erase(notes.begin());
   if (!notes.empty()) out_ += "\n";
   for (const std::string& note : notes) out_ += screen.sentence(note);
 }

@@ -2,6 +2,8 @@
 #include "report/answer.h"
 
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <unistd.h>
 
 #include <set>
 #include <sstream>
@@ -73,6 +75,31 @@ TEST(Answer, ColumnsLeaveInTheirOrderAndPairsTogether) {
   EXPECT_EQ(left_out_sentence({"GB/s", "Max", "Min"}, "--output-format csv"),
             "Min, Max, GB/s left out: widen the terminal, or use --output-format csv");
   EXPECT_EQ(left_out_sentence({}, "--output-format csv"), "");
+}
+
+TEST(Answer, TheHintOffersCsvForColumnsThatCsvHas) {
+  Answer answer;
+  answer.columns = {{.name = "Name", .title = "Name", .whole = true},
+                    {"", "% of GPU", Unit::kPercent, 2},
+                    {"Calls", "Calls", Unit::kCount, 1}};
+  answer.rows = {{std::string(200, 'k'), 12.5, int64_t{3}}};
+  int master = -1, terminal = -1;
+  ASSERT_EQ(::openpty(&master, &terminal, nullptr, nullptr, nullptr), 0);
+  const int standard = ::dup(STDOUT_FILENO);
+  ::dup2(terminal, STDOUT_FILENO);
+  ::setenv("COLUMNS", "80", 1);
+  show(answer, {});
+  std::fflush(stdout);
+  ::unsetenv("COLUMNS");
+  ::dup2(standard, STDOUT_FILENO);
+  char bytes[4096];
+  const ssize_t size = ::read(master, bytes, sizeof(bytes));
+  for (const int descriptor : {master, terminal, standard}) ::close(descriptor);
+  ASSERT_GT(size, 0);
+  const std::string text(bytes, static_cast<size_t>(size));
+  EXPECT_NE(text.find("Calls left out: widen the terminal, or use --output-format csv"), std::string::npos) << text;
+  EXPECT_NE(text.find("% of GPU left out: widen the terminal"), std::string::npos) << text;
+  EXPECT_EQ(text.find("% of GPU left out: widen the terminal, or"), std::string::npos) << text;
 }
 
 TEST(Answer, ColumnsOfOneRankGoFromTheRight) {

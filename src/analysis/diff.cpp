@@ -358,8 +358,8 @@ Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by) {
 Answer diff_answer(const Diff& diff) {
   Answer answer;
   answer.columns = {{"difference_ns", "Difference", Unit::kNs},
-                    {"change_percent", "Change %", Unit::kPercent},
-                    {"share_percent", "of A %", Unit::kPercent},
+                    {"change_percent", "% of A", Unit::kPercent},
+                    {"share_percent", "% of all of A", Unit::kPercent},
                     {"calls_a", "Calls A", Unit::kCount, 2},
                     {"calls_b", "Calls B", Unit::kCount, 2},
                     {"total_a_ns", "Total A", Unit::kNs},

@@ -107,7 +107,7 @@ Result<Answer> gaps(const trace::Trace& trace) {
                     {"queued_gaps", "Queued", Unit::kCount, 3},
                     {"queued_gap_ns", "Lost", Unit::kNs},
                     {"mean_queued_gap_ns", "Mean lost", Unit::kNs, 6},
-                    {"gap_loss_percent", "Loss %", Unit::kPercent}};
+                    {"gap_loss_percent", "% of busy + lost", Unit::kPercent}};
   for (const auto& [device, state] : states) {
     const int64_t busy = state.time.busy(), idle = state.time.idle();
     answer.rows.push_back({gpu_name(trace, device), state.operations, busy, state.gaps, idle, mean(idle, state.gaps),

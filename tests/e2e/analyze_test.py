@@ -391,6 +391,7 @@ class Reports(Analyze):
             ["v_nop", "/src/a.cpp:7", "axpy<float, 4>", 1, 1 / 12 * 100, 100, ""]])
         self.assertEqual([row["cells"][0] for row in document["tables"][0]["rows"]], ["axpy<float, 4>", "copy"])
         text = self.text("-p", folder, "-b", "21")
+        self.assertIn("21.1 PC Sampling, stochastic: % of all samples, issued % of the row's\n", text)
         self.assertRegex(text, r"(?m)^ +8 +66\.67 +25\.00 +0 +s_waitcnt vmcnt\(0\) +a\.cpp:43 +waitcnt 75 %$")
         only = self.json("-p", folder, "-k", "copy")
         self.assertEqual([row["cells"][3:5] for t in only["tables"] if t["id"] == "21.1" for row in t["rows"]], [[3, 100]])

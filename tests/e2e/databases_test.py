@@ -370,6 +370,11 @@ class Report(Databases):
                 gaps.append(start - until)
                 lost += [start - until] * (op in self.calls and self.calls[op][0] < until)
             until = max(until, end)
+        # A percentage says of what it is.
+        for words, column in ((("report", "gaps", self.source), "Longest"), (("diff", self.source, self.source), "Calls A")):
+            heading = next(line for line in self.run_command(TACHO, *words).stdout.decode().splitlines() if column in line)
+            self.assertIn("% of ", heading)
+            self.assertNotRegex(heading, r"%(?! of )")
         row, = self.report("gaps")
         self.assertEqual((row["operations"], row["busy_ns"]), (len(self.ops), sum(times[count] for count in times if count in (1, 2))))
         self.assertEqual((row["gaps"], row["idle_ns"], row["longest_gap_ns"]), (len(gaps), sum(gaps), max(gaps)))

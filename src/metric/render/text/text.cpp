@@ -495,8 +495,10 @@ class Renderer {
     const size_t count = table.rows.size();
     if (count == 0) return;
     block_heading(21, "PC Sampling");
-    table_heading(table.id,
-                  fmt::format("{}, {}", table.title, run_.pc_samples()->stochastic ? "stochastic" : "host trap"));
+    const bool stochastic = run_.pc_samples()->stochastic;
+    std::string title = fmt::format("{}, {}", table.title, stochastic ? "stochastic" : "host trap");
+    if (!options_.boxed) title += stochastic ? ": % of all samples, issued % of the row's" : ": % of all samples";
+    table_heading(table.id, title);
     if (count > options_.max_stat_num) table.rows.resize(options_.max_stat_num);
     if (!options_.boxed) table = narrow_samples(std::move(table));
     out_ += report::to_text(table, style_);

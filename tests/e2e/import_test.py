@@ -92,6 +92,26 @@ class Import(harness.Case):
         self.assertEqual(ask("SELECT count(*) FROM loss"), [(0,)])
         self.assertIn(("1 barrier packet, which is no work, was left out",), ask("SELECT text FROM note"))
 
+    def test_arrows_of_rocprof_v1_in_any_order(self):
+        count = 30_000
+        event = lambda section, lane, name, us: (f'{{"ts":{us},"dur":4,"ph":"X","pid":{section},"tid":{lane},"name":"{name}","args":{{'
+                                                 f'"BeginNs":"{us * 1000}","EndNs":"{us * 1000 + 4000}","pid":"99","tid":"{lane}"}}}}')
+        end = lambda phase, number, section, us: f'{{"ts":{us},"ph":"{phase}","id":{number},"pid":{section},"tid":1,"name":"dep"}}'
+        lines = []
+        for i in reversed(range(count)):  # calls lie 10 us apart, and kernels in the other order
+            call, work = 10 + 10 * i, 10_000_000 - 10 * i
+            lines += [end("s", i, 2, call + 2), event(6, 1, f"k{i % 7}", work), end("t", i, 6, work), event(2, 1, f"call{i % 7}", call)]
+        lines += [end("t", 5, 1, 9), event(1, 1, "FillBuffer", 9), event(1, 1, "CopyHostToDevice", 9)]  # one arrow at a place for two
+        lines += [event(6, 1, "alone", 20_000_000), end("t", count + 1, 6, 20_000_000)]
+        self.write("rp/results.json", '{"traceEvents":[{}\n,' + "\n,".join(lines) + "]}")
+        self.done("rp")
+        ask = lambda text: [tuple(row) for row in json.loads(self.run_command(
+            TACHO, "query", "rp.tacho", "--dialect", "tacho", "--output-format", "json", text).stdout)["rows"]]
+        self.assertEqual(ask("SELECT count(*), sum(replace(f.name, 'call', 'k') = d.name), sum(d.start / 1000 = 10000010 - a.start / 1000) "
+                             "FROM dispatch d JOIN api a ON a.correlation = d.correlation JOIN function f ON f.id = a.dim"), [(count,) * 3])
+        self.assertEqual(ask("SELECT count(*), sum(correlation > 0) FROM dispatch"), [(count + 1, count)])
+        self.assertEqual(ask("SELECT (SELECT sum(correlation > 0) FROM copy), (SELECT sum(correlation > 0) FROM fill)"), [(1, 0)])
+
     def test_bad_json_of_rocprof_v1(self):
         text = self.rocprof_json()
         damaged = text.replace('"BeginNs":"50000"', '"BeginNs":"soon"').replace('"EndNs":"155000"', '"EndNs":"9"')

@@ -11,8 +11,8 @@
 #include <array>
 #include <charconv>
 #include <map>
-#include <unordered_map>
-#include <vector>
+#include <optional>
+#include <variant>
 
 #include "base/files/sorted_file.h"
 #include "base/format.h"
@@ -32,7 +32,6 @@ using json::JsonStream;
 namespace row = event::row;
 
 constexpr int64_t kMarkers = 0, kHipCalls = 2, kHsaCalls = 3, kFirstGpu = 6, kFirstBarrier = 518;
-constexpr size_t kMostHeld = 50'000'000;
 
 enum Argument {
   kBegin,
@@ -102,7 +101,7 @@ class Reader {
           0, event::NoteSeverity::kInfo,
           fmt::format("{} barrier packet{}, which {} no work, {} left out", barriers_, barriers_ == 1 ? "" : "s",
                       barriers_ == 1 ? "is" : "are", barriers_ == 1 ? "was" : "were"));
-    write_held();
+    TACHO_TRY(write_held());
     TACHO_TRY(call_ends_.finish());
     return unmeasured_.finish(writer_, [this](int64_t, int64_t correlation) {
       const auto* const call = call_ends_.find(correlation);
@@ -113,12 +112,32 @@ class Reader {
  private:
   using Place = std::array<int64_t, 3>;  // section, lane, us
   struct Call {
-    int64_t from, to, correlation;  // us
+    Place from;
+    int64_t to, correlation;  // us
+    bool operator<(const Call& other) const { return from < other.from; }
   };
-  template <typename Row>
-  struct Held {
-    Row row;
+  // One end of an arrow; of an id's ends the file's order counts.
+  struct ArrowEnd {
+    int64_t id;
+    bool target;
     Place place;
+    bool operator<(const ArrowEnd& other) const { return id < other.id; }
+  };
+  struct Arrow {
+    Place from, to;
+    bool operator<(const Arrow& other) const { return from < other.from; }
+  };
+  struct Caused {
+    Place place;
+    int64_t correlation;
+    bool operator<(const Caused& other) const { return place < other.place; }
+  };
+  struct Held {
+    Place place;
+    std::variant<row::Dispatch, row::Copy, row::Fill> work;
+    bool operator<(const Held& other) const {
+      return place != other.place ? place < other.place : work.index() < other.work.index();
+    }
   };
 
   // The value that comes next as text: a string, or the characters of a number.
@@ -167,11 +186,8 @@ class Reader {
   }
 
   void take(Event& event) {
-    if (event.phase == "s" && event.id != kUnknown) {
-      sources_[event.id] = {event.section, event.lane, event.us};
-    } else if (event.phase == "t" && event.id != kUnknown) {
-      if (const auto from = sources_.find(event.id); from != sources_.end())
-        causes_.emplace(Place{event.section, event.lane, event.us}, from->second);
+    if ((event.phase == "s" || event.phase == "t") && event.id != kUnknown) {
+      arrow_ends_.add({event.id, event.phase == "t", {event.section, event.lane, event.us}});
     } else if (event.phase == "X") {
       span(event);
     }
@@ -216,9 +232,9 @@ class Reader {
                            .dim = dim,
                            .correlation = correlation,
                            .arguments = arguments(event.called_with)});
-      if (event.us != kUnknown && calls_seen_ < static_cast<int64_t>(kMostHeld))
-        calls_[{event.section, event.lane}].push_back(
-            {event.us, event.us + std::max<int64_t>(duration, 0) / 1000, correlation});
+      if (event.us != kUnknown && event::is_time(event.us))
+        calls_.add(
+            {{event.section, event.lane, event.us}, event.us + std::max<int64_t>(duration, 0) / 1000, correlation});
     } else {
       work(event, name, table, owner, start, duration);
     }
@@ -233,7 +249,7 @@ class Reader {
     if (table == Table::kFill) {
       const int64_t shape =
           writer_.dimension(row::FillShape{.memory = event::MemoryKind::kDevice, .device = device(number)});
-      hold(fills_, {{.track = track, .start = start, .duration = duration, .dim = shape}, place});
+      held_.add({place, row::Fill{.track = track, .start = start, .duration = duration, .dim = shape}});
     } else if (table == Table::kCopy) {
       using event::CopyDirection;
       const CopyDirection way = imported::copy_direction(name);
@@ -241,7 +257,7 @@ class Reader {
                  to = way == CopyDirection::kHostToDevice || way == CopyDirection::kDeviceToDevice;
       const int64_t shape = writer_.dimension(row::CopyShape{
           .direction = way, .source_device = from ? device(number) : 0, .target_device = to ? device(number) : 0});
-      hold(copies_, {{.track = track, .start = start, .duration = duration, .dim = shape}, place});
+      held_.add({place, row::Copy{.track = track, .start = start, .duration = duration, .dim = shape}});
     } else {
       const int64_t kernel = writer_.dimension(row::Kernel{.name = writer_.string(imported::kernel_of_symbol(name)),
                                                            .kind = event::DispatchKind::kKernel,
@@ -252,18 +268,11 @@ class Reader {
                                                            .scalar_registers = event[kSgpr],
                                                            .shared_static = event[kLds],
                                                            .private_bytes = event[kScratch]});
-      hold(kernels_,
-           {{.track = track, .start = start, .duration = duration, .dim = kernel, .ordinal = kUnknown}, place});
+      held_.add({place, row::Dispatch{
+                            .track = track, .start = start, .duration = duration, .dim = kernel, .ordinal = kUnknown}});
     }
   }
 
-  template <typename Row>
-  void hold(std::vector<Held<Row>>& held, Held<Row> one) {
-    if (held.size() < kMostHeld)
-      held.push_back(one);
-    else
-      add_work(one.row);
-  }
   // Device work that was not measured waits for the other times.
   template <typename Row>
   void add_work(const Row& row) {
@@ -282,29 +291,53 @@ class Reader {
 
   // Calls and what they caused
 
-  int64_t cause_of(const Place& place) {
-    const auto cause = causes_.find(place);
-    if (cause == causes_.end()) return 0;
-    const Place from = cause->second;
-    causes_.erase(cause);  // another piece of work of the same us has its own
-    const auto lane = calls_.find({from[0], from[1]});
-    if (lane == calls_.end()) return 0;
-    const auto after = std::upper_bound(lane->second.begin(), lane->second.end(), from[2],
-                                        [](int64_t us, const Call& call) { return us < call.from; });
-    return after != lane->second.begin() && (after - 1)->to >= from[2] ? (after - 1)->correlation : 0;
+  // Arrows from where calls are.
+  Status find_arrows(SortedFile<Arrow>& arrows) {
+    TACHO_TRY(arrow_ends_.finish());
+    std::optional<ArrowEnd> source;
+    for (ArrowEnd end; arrow_ends_.next(end);) {
+      if (!end.target)
+        source = end;
+      else if (source && source->id == end.id)
+        arrows.add({source->place, end.place});
+    }
+    return arrows.finish();
   }
-  void write_held() {
-    for (auto& [lane, calls] : calls_)
-      std::sort(calls.begin(), calls.end(), [](const Call& a, const Call& b) { return a.from < b.from; });
-    const auto write = [&](auto& held) {
-      for (auto& each : held) {
-        each.row.correlation = cause_of(each.place);
-        add_work(each.row);
-      }
-    };
-    write(kernels_);
-    write(copies_);
-    write(fills_);
+  // What calls caused: an arrow comes from the last call of its lane that began before it, if that lasted until then.
+  Status find_caused(SortedFile<Arrow>& arrows, SortedFile<Caused>& caused) {
+    TACHO_TRY(calls_.finish());
+    Call next;
+    bool more = calls_.next(next);
+    std::optional<Call> call;
+    for (Arrow arrow; arrows.next(arrow);) {
+      for (; more && !(arrow.from < next.from); more = calls_.next(next)) call = next;
+      const bool within =
+          call && call->from[0] == arrow.from[0] && call->from[1] == arrow.from[1] && call->to >= arrow.from[2];
+      caused.add({arrow.to, within ? call->correlation : 0});
+    }
+    return caused.finish();
+  }
+  // Each piece of work at a place has an arrow of its own.
+  Status write_held() {
+    SortedFile<Arrow> arrows;
+    SortedFile<Caused> caused;
+    TACHO_TRY(find_arrows(arrows));
+    TACHO_TRY(find_caused(arrows, caused));
+    TACHO_TRY(held_.finish());
+    Caused cause;
+    bool more = caused.next(cause);
+    for (Held held; held_.next(held);) {
+      while (more && cause.place < held.place) more = caused.next(cause);
+      const bool mine = more && cause.place == held.place;
+      std::visit(
+          [&](auto& row) {
+            row.correlation = mine ? cause.correlation : 0;
+            add_work(row);
+          },
+          held.work);
+      if (mine) more = caused.next(cause);
+    }
+    return {};
   }
 
   // Who and where
@@ -353,12 +386,9 @@ class Reader {
   int64_t calls_seen_ = 0, barriers_ = 0;
   KeyIndex<int64_t> call_ends_;  // by correlation
   imported::UnmeasuredRows unmeasured_;
-  std::map<std::array<int64_t, 2>, std::vector<Call>> calls_;  // by section and lane
-  std::unordered_map<int64_t, Place> sources_;                 // by a flow's id
-  std::multimap<Place, Place> causes_;                         // where work is -> where its call is
-  std::vector<Held<row::Dispatch>> kernels_;
-  std::vector<Held<row::Copy>> copies_;
-  std::vector<Held<row::Fill>> fills_;
+  SortedFile<Call> calls_;
+  SortedFile<ArrowEnd> arrow_ends_;
+  SortedFile<Held> held_;
   std::map<int64_t, int64_t> processes_, devices_;
   std::map<std::array<int64_t, 2>, int64_t> tracks_;
   std::map<std::array<int64_t, 4>, int64_t> queues_;

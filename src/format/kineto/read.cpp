@@ -12,6 +12,7 @@
 #include "format/kineto/event.h"
 #include "format/kineto/kineto.h"
 #include "format/kineto/translator.h"
+#include "format/source/names.h"
 
 namespace tacho::format::kineto {
 namespace {
@@ -33,7 +34,6 @@ bool is_event_member(std::string_view key) {
 constexpr std::string_view kDocumentMembers[] = {
     "\"schemaVersion\"", "\"deviceProperties\"",  "\"distributedInfo\"",     "\"displayTimeUnit\"",    "\"otherData\"",
     "\"stackFrames\"",   "\"systemTraceEvents\"", "\"baseTimeNanoseconds\"", "\"baseTimeNanosecond\"", "\"traceName\""};
-constexpr std::string_view kNames[] = {".json", ".json.gz", ".json.zst"};
 
 class Reader {
  public:
@@ -421,7 +421,7 @@ bool accepts(std::string_view path, std::string_view head, bool folder) {
   const auto has = [&](std::string_view word) { return head.find(word) != std::string_view::npos; };
   if (has("\"rocprofiler-sdk-tool\"")) return false;
   return has("traceEvents") || has("\"ph\"") || std::ranges::any_of(kDocumentMembers, has) ||
-         std::ranges::any_of(kNames, [&](std::string_view name) { return path.ends_with(name); });
+         without_packing(path).ends_with(".json");
 }
 
 Status read_into(const std::string& path, trace::TraceWriter& writer) {

@@ -408,6 +408,16 @@ class Ranks(harness.Case):
         (folder / "rank2_copy.json").write_bytes((folder / "rank2.json").read_bytes())
         report = self.ranks(folder)
         self.assertEqual(len(report["ranks"]), 4)
+        self.assertTrue(any("rank2.json holds the same recording" in remark for remark in report["remarks"]), report["remarks"])
+        # Another recording of that rank, as a profiler with several windows writes it.
+        (folder / "rank2_copy.json").unlink()
+        later = json.loads((folder / "rank2.json").read_text())
+        for event in later["traceEvents"]:
+            if event.get("cat") == "kernel":
+                event["dur"] += 0.5
+        (folder / "rank2_later.json").write_text(json.dumps(later))
+        report = self.ranks(folder)
+        self.assertEqual(len(report["ranks"]), 4)
         self.assertTrue(any("rank 2 has a file already" in remark for remark in report["remarks"]), report["remarks"])
 
     def test_a_half_written_rank(self):
@@ -465,7 +475,7 @@ class Ranks(harness.Case):
         self.assertEqual([rank["rank"] for rank in report["ranks"]], [rank for rank in range(10_000) if rank not in (5, 6)])
         self.assertEqual([(c["ranks"], c["complete"]) for c in report["collectives"]], [(9_998, True)] * 2)
         self.assertEqual((report["missing_ranks"], report["stragglers"][0]["rank"]), ([5, 6], 777))
-        for part in ("rank5.json", "rank 7 has a file already", "ranks 5, 6 have no file"):
+        for part in ("rank5.json", "rank7.json holds the same recording", "ranks 5, 6 have no file"):
             self.assertTrue(any(part in remark for remark in report["remarks"]), report["remarks"])
 
     def test_half_written_tacho_files_and_another_program(self):

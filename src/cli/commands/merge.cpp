@@ -1,4 +1,5 @@
 // `tacho merge A B C -o ALL`: joins several traces (processes, ranks, hosts, runs) into one.
+#include <numeric>
 
 #include "cli/command.h"
 #include "cli/files/convert.h"
@@ -30,16 +31,21 @@ int run_merge(int argc, char** argv) {
   inputs = std::move(files);
   for (const std::string& input : inputs)
     if (same_file(input, output)) return complain(kBadInput, output + ": is one of the inputs; choose another name");
+  size_t merged = inputs.size();
   const Status done = write_converted(output, format, overwrite, [&](trace::TraceWriter& writer) -> Status {
     if (inputs.size() == 1) return copy_trace(inputs[0], writer);  // needs no trace in between
-    return merge_files(inputs, writer, notes);
+    TACHO_ASSIGN(const TraceFiles traces, TraceFiles::open(inputs, notes));
+    std::vector<size_t> all(traces.size());
+    std::iota(all.begin(), all.end(), size_t{0});
+    merged = traces.size();
+    return traces.merge(all, writer, notes);
   });
   if (!done) return complain(kBadInput, done.error().message);
   for (const std::string& note : notes) complain(kOk, note);
-  if (inputs.size() == 1)
+  if (merged == 1)
     report::print_error("tacho: {} is now {}\n", inputs[0], output);
   else
-    report::print_error("tacho: {} traces are now {}\n", inputs.size(), output);
+    report::print_error("tacho: {} traces are now {}\n", merged, output);
   return kOk;
 }
 

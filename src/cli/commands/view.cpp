@@ -40,45 +40,77 @@ int write_page(view::Document& document, const std::string& output, bool overwri
   return kOk;
 }
 
-// The content that a path of the command line stands for.
+// One run that a path of the command line stands for.
 struct Opened {
+  std::string path;
   std::shared_ptr<const trace::Trace> trace;
-  std::string profile;  // folder with counters; "" = none
+  std::vector<std::string> files;  // that `trace` was made of
+  std::string profile;             // folder with counters; "" = none
 };
 
-// The ranks of a job on one timeline, as `tacho merge` joins them.
-Result<std::shared_ptr<const trace::Trace>> open_ranks(const std::string& path) {
+// The runs in a folder: the ranks of a job on one timeline, as `tacho merge` joins them, and traces that nothing ties
+// to each other as runs of their own.
+Result<std::vector<Opened>> open_jobs(const std::string& path) {
+  constexpr size_t kMostRuns = 16;
   std::vector<std::string> files, notes;
   TACHO_TRY(ranks::list_traces({path}, files, notes));
-  if (files.size() == 1) return open_trace(files.front());
-  TACHO_ASSIGN(const auto writer, trace::TraceWriter::create_temporary());
-  TACHO_TRY(merge_files(files, *writer, notes));
+  std::vector<Opened> runs;
+  if (files.size() == 1) {
+    TACHO_ASSIGN(auto trace, open_trace(files.front()));
+    runs.push_back({path, std::move(trace), files, {}});
+    return runs;
+  }
+  TACHO_ASSIGN(const TraceFiles traces, TraceFiles::open(files, notes));
+  std::vector<std::vector<size_t>> jobs = traces.jobs();
+  if (jobs.size() > 1)
+    notes.push_back(fmt::format("{}: {} runs, which no rank number, collective or message ties to one job{}", path,
+                                jobs.size(),
+                                jobs.size() > kMostRuns ? fmt::format("; the first {} are shown", kMostRuns) : ""));
+  if (jobs.size() > kMostRuns) jobs.resize(kMostRuns);
+  for (const std::vector<size_t>& job : jobs) {
+    Opened& run = runs.emplace_back();
+    run.path = jobs.size() == 1 ? path : traces.name(job[0]);
+    for (const size_t at : job) run.files.push_back(traces.name(at));
+    if (job.size() == 1) {
+      run.trace = traces.trace(job[0]);
+      continue;
+    }
+    TACHO_ASSIGN(const auto writer, trace::TraceWriter::create_temporary());
+    TACHO_TRY(traces.merge(job, *writer, notes));
+    TACHO_ASSIGN(run.trace, writer->finish_and_open(run.path));
+  }
   for (const std::string& note : notes) complain(kOk, note);
-  return writer->finish_and_open(path);
+  return runs;
 }
 
 // A trace, a folder of them, or a profile folder; a trace within a profile folder brings its counters along.
-Result<Opened> open_run(const std::string& path) {
-  Opened opened;
+Result<std::vector<Opened>> open_runs(const std::string& path) {
+  std::vector<Opened> opened(1);
+  opened[0].path = path;
+  opened[0].files = {path};
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) {
-    TACHO_ASSIGN(opened.trace, open_trace(path));
+    TACHO_ASSIGN(opened[0].trace, open_trace(path));
     const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-    if (!folder.empty() && workload::is_workload(folder.string())) opened.profile = folder.string();
+    if (!folder.empty() && workload::is_workload(folder.string())) opened[0].profile = folder.string();
     return opened;
   }
-  auto trace = open_trace(path);  // a folder of rocprofv3's CSV
-  if (!trace) trace = open_ranks(path);
   const auto profile = workload::find_workload(path);
-  if (trace) {
-    opened.trace = std::move(*trace);
-    if (profile && workload::is_workload(path)) opened.profile = *profile;
+  const std::string own = profile && workload::is_workload(path) ? *profile : std::string();
+  if (auto trace = open_trace(path)) {  // a folder of rocprofv3's CSV
+    opened[0].trace = std::move(*trace);
+    opened[0].profile = own;
     return opened;
   }
-  if (!profile) return fail("{}; a profile folder holds pmc_perf.csv", trace.error().message);
-  opened.profile = *profile;
+  auto jobs = open_jobs(path);
+  if (jobs) {
+    jobs->front().profile = own;
+    return jobs;
+  }
+  if (!profile) return fail("{}; a profile folder holds pmc_perf.csv", jobs.error().message);
+  opened[0].profile = *profile;
   TACHO_ASSIGN(const auto writer, trace::TraceWriter::create_temporary());
-  TACHO_ASSIGN(opened.trace, writer->finish_and_open(path));
+  TACHO_ASSIGN(opened[0].trace, writer->finish_and_open(path));
   return opened;
 }
 
@@ -136,16 +168,18 @@ int run_view(int argc, char** argv) {
   std::vector<std::string> profiles;
   std::vector<view::Run*> profiled;
   for (const std::string& file : files) {
-    auto opened = open_run(file);
-    if (!opened) return complain(kBadInput, opened.error().message);
-    const bool ranks = ranks::tells_of_ranks(*opened->trace);
-    view::Run& run = document.add(file, std::move(opened->trace), {}, findings_of);
-    if (ranks) run.offer("ranks", [file, t0 = run.index().t0()] { return ranks::page_json({file}, t0); });
-    if (opened->profile.empty()) continue;
-    run.offer("analysis", [folder = opened->profile] { return analysis_of({folder}); });
-    profiled.push_back(&run);
-    if (std::find(profiles.begin(), profiles.end(), opened->profile) == profiles.end())
-      profiles.push_back(opened->profile);
+    auto runs = open_runs(file);
+    if (!runs) return complain(kBadInput, runs.error().message);
+    for (Opened& opened : *runs) {
+      const bool ranks = ranks::tells_of_ranks(*opened.trace);
+      view::Run& run = document.add(opened.path, std::move(opened.trace), {}, findings_of);
+      if (ranks) run.offer("ranks", [of = opened.files, t0 = run.index().t0()] { return ranks::page_json(of, t0); });
+      if (opened.profile.empty()) continue;
+      run.offer("analysis", [folder = opened.profile] { return analysis_of({folder}); });
+      profiled.push_back(&run);
+      if (std::find(profiles.begin(), profiles.end(), opened.profile) == profiles.end())
+        profiles.push_back(opened.profile);
+    }
   }
   if (profiles.size() > 1) {
     const view::MakeView all = once([profiles] { return analysis_of(profiles); });

@@ -60,32 +60,49 @@ std::string tell_clocks(const std::vector<std::string>& files, const std::vector
 
 }  // namespace
 
-Status merge_files(const std::vector<std::string>& inputs, trace::TraceWriter& writer,
-                   std::vector<std::string>& notes) {
-  std::vector<analysis::MergeInput> traces;
-  for (const std::string& input : inputs) {
-    TACHO_ASSIGN(auto trace, open_trace(input));
-    traces.push_back({std::move(trace), input, {}});
+Result<TraceFiles> TraceFiles::open(const std::vector<std::string>& files, std::vector<std::string>& notes) {
+  TraceFiles opened;
+  opened.names_ = files;
+  for (const std::string& file : files) {
+    TACHO_ASSIGN(auto trace, open_trace(file));
+    opened.traces_.push_back(std::move(trace));
   }
-  std::vector<std::shared_ptr<const trace::Trace>> opened;
-  std::vector<std::string> hosts;
+  TACHO_TRY(ranks::survey(opened.traces_, opened.names_, *opened.survey_));
+  opened.kept_ = ranks::without_repeated(opened.survey_->traces, notes);
+  return opened;
+}
+
+std::vector<std::vector<size_t>> TraceFiles::jobs() const {
+  std::vector<ranks::PassedTrace> kept;
+  for (const size_t trace : kept_) kept.push_back(survey_->traces[trace]);
+  return ranks::jobs_of(kept, survey_->names);
+}
+
+Status TraceFiles::merge(std::span<const size_t> which, trace::TraceWriter& writer,
+                         std::vector<std::string>& notes) const {
+  std::vector<analysis::MergeInput> inputs;
+  std::vector<size_t> places;
+  std::vector<std::string> files, hosts;
   bool events = true, unaligned = false;
+  for (const size_t at : which) {
+    const std::shared_ptr<const trace::Trace>& one = trace(at);
+    inputs.push_back({one, name(at), {}});
+    places.push_back(kept_[at]);
+    files.push_back(name(at));
+    hosts.push_back(analysis::host_of(*one));
+    events = events && !one->aggregated();
+    unaligned = unaligned || !analysis::unaligned_sentence(*one).empty();
+  }
   std::string clocks;
-  for (const analysis::MergeInput& input : traces) {
-    opened.push_back(input.trace);
-    hosts.push_back(analysis::host_of(*input.trace));
-    events = events && !input.trace->aggregated();
-    unaligned = unaligned || !analysis::unaligned_sentence(*input.trace).empty();
-  }
   if (events) {  // merge_into() says what is wrong with the others
-    TACHO_ASSIGN(const std::vector<ranks::Alignment> alignments, ranks::align(opened));
-    for (size_t i = 0; i < traces.size(); ++i) {
-      traces[i].time_map = alignments[i].map;
-      traces[i].related = alignments[i].related;
+    TACHO_ASSIGN(const std::vector<ranks::Alignment> alignments, ranks::align(*survey_, places));
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      inputs[i].time_map = alignments[i].map;
+      inputs[i].related = alignments[i].related;
     }
-    clocks = tell_clocks(inputs, alignments, hosts, writer, notes);
+    clocks = tell_clocks(files, alignments, hosts, writer, notes);
   }
-  TACHO_TRY(analysis::merge_into(traces, writer, notes));
+  TACHO_TRY(analysis::merge_into(inputs, writer, notes));
   if (!clocks.empty() && !unaligned) writer.property(event::Table::kEnd, 0, "clocks", clocks);
   return {};
 }

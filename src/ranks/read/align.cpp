@@ -6,27 +6,36 @@
 
 #include "ranks/match/matching.h"
 #include "ranks/read/load.h"
-#include "ranks/read/rank_pass.h"
 
 namespace tacho::ranks {
 
-Result<std::vector<Alignment>> align(std::span<const std::shared_ptr<const trace::Trace>> traces) {
-  Job job;
-  TACHO_ASSIGN(job.spools, Spools::create());
-  for (const auto& trace : traces) {
-    TACHO_ASSIGN(std::vector<RankRun> runs, runs_of(*trace, trace->path()));
-    TACHO_TRY(pass_over(*trace, {}, job.names, job.spools, runs[0]));
-    job.runs.push_back(std::move(runs[0]));
+Status survey(std::span<const std::shared_ptr<const trace::Trace>> traces, std::span<const std::string> files,
+              TraceSurvey& found) {
+  TACHO_ASSIGN(found.spools, Spools::create());
+  for (size_t i = 0; i < traces.size(); ++i) {
+    if (traces[i]->aggregated()) {
+      PassedTrace& passed = found.traces.emplace_back(PassedTrace{.file = files[i]});
+      TACHO_ASSIGN(passed.runs, runs_of(*traces[i], files[i]));
+      continue;
+    }
+    TACHO_ASSIGN(PassedTrace passed, pass_over_runs(*traces[i], files[i], {}, found.names, found.spools));
+    found.traces.push_back(std::move(passed));
   }
-  std::vector<Alignment> alignments(traces.size());
-  for (size_t run = 0; run < traces.size(); ++run) alignments[run].has_realtime = job.runs[run].has_realtime;
+  return {};
+}
+
+Result<std::vector<Alignment>> align(const TraceSurvey& surveyed, std::span<const size_t> which) {
+  std::vector<RankRun> runs;
+  for (const size_t trace : which) runs.push_back(surveyed.traces[trace].runs[0]);
+  std::vector<Alignment> alignments(runs.size());
+  for (size_t run = 0; run < runs.size(); ++run) alignments[run].has_realtime = runs[run].has_realtime;
   // Without a real-time clock in one of them, none helps.
-  if (std::any_of(job.runs.begin(), job.runs.end(), [](const RankRun& run) { return !run.has_realtime; }))
-    for (RankRun& run : job.runs) run.clock_shift = 0;
-  TACHO_ASSIGN(std::vector<RunClock> clocks, relate_clocks(job.runs, job.spools));
-  drop_equal_clocks(job.runs, clocks);
+  if (std::ranges::any_of(runs, [](const RankRun& run) { return !run.has_realtime; }))
+    for (RankRun& run : runs) run.clock_shift = 0;
+  TACHO_ASSIGN(std::vector<RunClock> clocks, relate_clocks(runs, surveyed.spools));
+  drop_equal_clocks(runs, clocks);
   const auto shared = std::make_shared<const std::vector<RunClock>>(std::move(clocks));
-  for (uint32_t run = 0; run < traces.size(); ++run) {
+  for (uint32_t run = 0; run < runs.size(); ++run) {
     const RunClock& clock = (*shared)[run];
     Alignment& alignment = alignments[run];
     alignment.related = clock.related;
@@ -41,7 +50,7 @@ Result<std::vector<Alignment>> align(std::span<const std::shared_ptr<const trace
     for (uint32_t at = run; (*shared)[at].against != at; at = (*shared)[at].against)
       alignment.corrected = alignment.corrected || !(*shared)[at].fit.pieces.empty();
     if (!alignment.corrected) continue;
-    alignment.map = [shared, run, to = job.runs[run].clock_shift, from = job.runs[0].clock_shift](int64_t time) {
+    alignment.map = [shared, run, to = runs[run].clock_shift, from = runs[0].clock_shift](int64_t time) {
       return common_time(*shared, run, time + to) - from;
     };
   }

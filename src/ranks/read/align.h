@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "ranks/read/rank_run.h"
+#include "ranks/read/recordings.h"
 #include "trace/trace.h"
 
 namespace tacho::ranks {
@@ -27,7 +29,20 @@ struct Alignment {
   std::function<int64_t(int64_t time)> map;  // the trace's time -> the first one's
 };
 
-/// One for each of `traces`; the first is always related. Clocks of one known host are never corrected.
-Result<std::vector<Alignment>> align(std::span<const std::shared_ptr<const trace::Trace>> traces);
+/// What several traces hold, for without_repeated(), jobs_of() and align(). Of an aggregated trace, which has no events,
+/// the runs stand without their passes.
+struct TraceSurvey {
+  Names names;
+  Spools spools;
+  std::vector<PassedTrace> traces;
+};
+
+/// Passes over all runs of `traces`; `files`: their names. Errors: as of pass_over().
+Status survey(std::span<const std::shared_ptr<const trace::Trace>> traces, std::span<const std::string> files,
+              TraceSurvey& found);
+
+/// One for each of the surveyed traces `which`; the first is always related. Clocks of one known host are never
+/// corrected.
+Result<std::vector<Alignment>> align(const TraceSurvey& surveyed, std::span<const size_t> which);
 
 }  // namespace tacho::ranks

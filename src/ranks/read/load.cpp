@@ -16,6 +16,7 @@
 #include "format/format.h"
 #include "format/source/names.h"
 #include "ranks/read/rank_pass.h"
+#include "ranks/read/recordings.h"
 #include "trace/read/rows.h"
 
 namespace tacho::ranks {
@@ -169,6 +170,18 @@ Result<std::vector<RankRun>> runs_of(const trace::Trace& trace, const std::strin
   return runs;
 }
 
+Result<PassedTrace> pass_over_runs(const trace::Trace& trace, const std::string& file, const Period& period,
+                                   Names& names, Spools& spools) {
+  PassedTrace passed{.file = file};
+  TACHO_ASSIGN(passed.runs, runs_of(trace, file));
+  for (RankRun& run : passed.runs) TACHO_TRY(pass_over(trace, period, names, spools, run));
+  std::set<int64_t> recordings;
+  for (int64_t process = 1; process < trace.rows(Table::kProcess); ++process)
+    recordings.insert(trace.cell(Table::kProcess, process, column::Process::run));
+  passed.recordings = std::max<size_t>(recordings.size(), 1);
+  return passed;
+}
+
 bool tells_of_ranks(const trace::Trace& trace) {
   if (trace.rows(Table::kMessage) > 0) return true;
   std::set<int64_t> ranks;
@@ -211,7 +224,7 @@ namespace {
 struct OpenedFile {
   std::shared_ptr<const trace::Trace> trace;  // kept while another pass may be needed
   Period passed_with;
-  std::vector<RankRun> runs;
+  PassedTrace passed;
   Status status;
 };
 
@@ -221,12 +234,11 @@ Status open_and_pass(const std::string& file, bool keep, Job& job, OpenedFile& o
   TACHO_ASSIGN(std::shared_ptr<const trace::Trace> trace, format::open_any(file));
   if (trace->aggregated())
     return fail("{}: recorded with --aggregate: it holds no events to compare between ranks", file);
-  TACHO_ASSIGN(opened.runs, runs_of(*trace, file));
-  for (RankRun& run : opened.runs) {
-    TACHO_TRY(pass_over(*trace, opened.passed_with, job.names, job.spools, run));
+  TACHO_ASSIGN(opened.passed, pass_over_runs(*trace, file, opened.passed_with, job.names, job.spools));
+  std::vector<RankRun>& runs = opened.passed.runs;
+  for (RankRun& run : runs)
     if (!trace->complete()) run.remarks.push_back(fmt::format("{}: {}", file, trace->note()));
-  }
-  const bool marks_steps = std::ranges::any_of(opened.runs, [](const RankRun& run) { return !run.steps_from.empty(); });
+  const bool marks_steps = std::ranges::any_of(runs, [](const RankRun& run) { return !run.steps_from.empty(); });
   if (keep && !marks_steps) opened.trace = std::move(trace);
   return {};
 }
@@ -240,8 +252,8 @@ Result<std::vector<OpenedFile>> open_all(const std::vector<std::string>& files, 
   const size_t first_of_many = keep ? 0 : 1;
   if (first_of_many > 0) {
     open(0);
-    if (opened[0].status && opened[0].runs[0].steps_from.empty()) {
-      TACHO_ASSIGN(const Period guess, period_of_run(opened[0].runs[0], job.spools.arrivals));
+    if (opened[0].status && opened[0].passed.runs[0].steps_from.empty()) {
+      TACHO_ASSIGN(const Period guess, period_of_run(opened[0].passed.runs[0], job.spools.arrivals));
       for (size_t i = first_of_many; i < files.size(); ++i) opened[i].passed_with = guess;
     }
   }
@@ -249,40 +261,106 @@ Result<std::vector<OpenedFile>> open_all(const std::vector<std::string>& files, 
   return opened;
 }
 
-// Moves the runs into the job by rank. Unreadable files and second files of a rank become remarks. Returns the file of
-// each run of the job; fails if no run is left.
-Result<std::vector<OpenedFile*>> take_runs(std::vector<OpenedFile>& opened, Job& job) {
-  std::map<int64_t, std::pair<RankRun, OpenedFile*>> by_rank;
+// The readable ones of `opened`; the others become remarks. Fails if none is left.
+Result<std::vector<OpenedFile*>> readable_of(std::vector<OpenedFile>& opened, Job& job) {
+  std::vector<OpenedFile*> readable;
   std::string first_error;
-  size_t unreadable = 0, nameless = 0;
+  size_t unreadable = 0;
   for (OpenedFile& file : opened) {
-    if (!file.status) {
-      if (first_error.empty()) first_error = file.status.error().message;
-      if (++unreadable <= 5) job.remarks.push_back("left out: " + file.status.error().message);
+    if (file.status) {
+      readable.push_back(&file);
       continue;
     }
-    for (RankRun& run : file.runs) {
-      if (run.rank == kUnknown) {
-        int64_t free = 0;
-        while (by_rank.contains(free)) ++free;
-        run.rank = free;
-        ++nameless;
-      }
+    if (first_error.empty()) first_error = file.status.error().message;
+    if (++unreadable <= 5) job.remarks.push_back("left out: " + file.status.error().message);
+  }
+  if (readable.empty()) return tl::unexpected<Error>(Error{first_error});
+  if (unreadable > 5) job.remarks.push_back(fmt::format("left out: {} more files that cannot be read", unreadable - 5));
+  return readable;
+}
+
+// Takes recordings that come twice out of `files` and, if they are what lies in `folder`, traces of other jobs. Fails if
+// no job, or no one job, has several ranks.
+Status keep_one_job(const std::string& folder, std::vector<OpenedFile*>& files, Job& job) {
+  const auto choose = [&files](const std::vector<size_t>& places) {
+    std::vector<OpenedFile*> chosen;
+    for (const size_t place : places) chosen.push_back(files[place]);
+    files = std::move(chosen);
+  };
+  const auto passed = [&files] {
+    std::vector<PassedTrace> all;
+    for (const OpenedFile* const file : files) all.push_back(file->passed);
+    return all;
+  };
+  if (files.size() < 2) return {};
+  choose(without_repeated(passed(), job.remarks));
+  if (folder.empty() || files.size() < 2) return {};
+  const std::vector<std::vector<size_t>> jobs = jobs_of(passed(), job.names);
+  if (jobs.size() == 1) return {};
+  const std::vector<size_t>* several = nullptr;
+  size_t jobs_of_several = 0;
+  for (const std::vector<size_t>& one : jobs)
+    if (one.size() > 1 || files[one[0]]->passed.runs.size() > 1) {
+      ++jobs_of_several;
+      several = &one;
+    }
+  const auto name = [&](size_t place) {
+    return fs::path(files[place]->passed.file).lexically_relative(folder).string();
+  };
+  if (jobs_of_several != 1) {
+    std::string list;
+    for (size_t i = 0; i < jobs.size() && i < 8; ++i)
+      list += fmt::format("{}{}{}", i > 0 ? "; " : "", name(jobs[i][0]),
+                          jobs[i].size() > 1 ? fmt::format(" and {} more", jobs[i].size() - 1) : "");
+    if (jobs.size() > 8) list += fmt::format("; and {} more runs", jobs.size() - 8);
+    return fail(
+        "{}: the traces are of {} runs, which no rank number, collective or message ties to one job ({}); give the files "
+        "of one job, or look at all runs with tacho view {}",
+        folder, jobs.size(), list, folder);
+  }
+  size_t others = 0;
+  for (size_t place = 0; place < files.size(); ++place) {
+    if (std::ranges::find(*several, place) != several->end()) continue;
+    if (++others <= 5)
+      job.remarks.push_back(
+          fmt::format("left out: {}: no rank number, collective or message ties it to the other traces",
+                      files[place]->passed.file));
+  }
+  if (others > 5) job.remarks.push_back(fmt::format("left out: {} more traces of other runs", others - 5));
+  choose(*several);
+  return {};
+}
+
+// Moves the runs of `files` into the job by rank. Second files of a rank become remarks. Returns the file of each run of
+// the job.
+std::vector<OpenedFile*> take_runs(const std::vector<OpenedFile*>& from, Job& job) {
+  std::map<int64_t, std::pair<RankRun, OpenedFile*>> by_rank;
+  size_t nameless = 0;
+  for (OpenedFile* const file : from)
+    for (RankRun& run : file->passed.runs) {
+      if (run.rank == kUnknown) continue;
       const auto [found, fresh] = by_rank.try_emplace(run.rank);
       if (fresh)
-        found->second = {std::move(run), &file};
+        found->second = {std::move(run), file};
       else
         job.remarks.push_back(
             fmt::format("left out: {}: rank {} has a file already: {}", run.file, run.rank, found->second.first.file));
     }
-  }
-  if (unreadable > 5) job.remarks.push_back(fmt::format("left out: {} more files that cannot be read", unreadable - 5));
+  // The others get numbers that no file gives.
+  int64_t free = 0;
+  for (OpenedFile* const file : from)
+    for (RankRun& run : file->passed.runs) {
+      if (run.rank != kUnknown) continue;
+      while (by_rank.contains(free)) ++free;
+      run.rank = free;
+      by_rank.emplace(free, std::pair(std::move(run), file));
+      ++nameless;
+    }
   if (nameless > 0)
     job.remarks.push_back(
         fmt::format("{} file{} no rank, neither inside nor in {}: tacho numbers {} in the order of names", nameless,
                     nameless == 1 ? " gives" : "s give", nameless == 1 ? "its name" : "their names",
                     nameless == 1 ? "it" : "them"));
-  if (by_rank.empty()) return tl::unexpected<Error>(Error{first_error});
   std::vector<OpenedFile*> files;
   for (auto& [rank, found] : by_rank) {
     auto& [run, file] = found;
@@ -329,8 +407,11 @@ Status load_job(const std::vector<std::string>& inputs, Job& job) {
   TACHO_TRY(list_traces(inputs, files, job.remarks));
   TACHO_ASSIGN(job.spools, Spools::create());
   TACHO_ASSIGN(std::vector<OpenedFile> opened, open_all(files, job));
-  TACHO_ASSIGN(const std::vector<OpenedFile*> files_of_runs, take_runs(opened, job));
-  return pass_by_period(files_of_runs, job);
+  TACHO_ASSIGN(std::vector<OpenedFile*> readable, readable_of(opened, job));
+  std::error_code error;
+  const bool folder = inputs.size() == 1 && fs::is_directory(inputs[0], error);
+  TACHO_TRY(keep_one_job(folder ? inputs[0] : std::string(), readable, job));
+  return pass_by_period(take_runs(readable, job), job);
 }
 
 }  // namespace tacho::ranks

@@ -6,6 +6,8 @@
 
 #include "base/result.h"
 #include "ranks/read/rank_run.h"
+#include "ranks/read/recordings.h"
+#include "ranks/read/step_marks.h"
 #include "trace/trace.h"
 
 namespace tacho::ranks {
@@ -18,7 +20,9 @@ struct Job {
 };
 
 /// Reads all traces among `inputs` (files; folders with all that lies below them), several at a time. Files that cannot
-/// be read, second files of a rank and files of other programs become remarks. Fails if no trace is left.
+/// be read, recordings that come twice and second files of a rank become remarks, and so do traces of other jobs where a
+/// single folder is given; files that are named one by one are ranks of one job. Fails if no trace is left, and for a
+/// folder with traces of several jobs.
 Status load_job(const std::vector<std::string>& inputs, Job& job);
 
 /// Files of `inputs` in the order given; of a folder all below it that are named like traces, in order of their names.
@@ -28,6 +32,10 @@ Status list_traces(const std::vector<std::string>& inputs, std::vector<std::stri
 
 /// The runs of a trace, before their passes: one for each rank that it names, else one.
 Result<std::vector<RankRun>> runs_of(const trace::Trace& trace, const std::string& file);
+
+/// The runs of a trace after their passes, by steps as long as `period` where nothing marks them.
+Result<PassedTrace> pass_over_runs(const trace::Trace& trace, const std::string& file, const Period& period,
+                                   Names& names, Spools& spools);
 
 /// Whether a trace is one for these answers: it holds several ranks, messages of MPI, or kernels of collectives.
 bool tells_of_ranks(const trace::Trace& trace);

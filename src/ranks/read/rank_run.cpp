@@ -39,6 +39,12 @@ Names::Communicator Names::communicator(uint32_t number) const {
   return number < communicators_.size() ? communicators_[number] : Communicator{};
 }
 
+uint32_t Names::unnamed_communicator() const {
+  const std::lock_guard lock(mutex_);
+  const auto found = keys_.find("\n");
+  return found != keys_.end() ? found->second : UINT32_MAX;
+}
+
 uint32_t Names::communicators() const {
   const std::lock_guard lock(mutex_);
   return static_cast<uint32_t>(communicators_.size());

@@ -124,6 +124,8 @@ class Names {
   /// One of MPI's, by an identity that is the same on all of its ranks.
   uint32_t communicator(const std::string& identity, const Communicator& about);
   Communicator communicator(uint32_t number) const;
+  /// The communicator of all collectives of which the files say neither group nor members; UINT32_MAX = none.
+  uint32_t unnamed_communicator() const;
   uint32_t communicators() const;
 
  private:

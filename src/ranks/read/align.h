@@ -29,8 +29,8 @@ struct Alignment {
   std::function<int64_t(int64_t time)> map;  // the trace's time -> the first one's
 };
 
-/// What several traces hold, for without_repeated(), jobs_of() and align(). Of an aggregated trace, which has no events,
-/// the runs stand without their passes.
+/// What several traces hold, for without_repeated(), jobs_of() and align(). Of an aggregated trace, which has no
+/// events, the runs stand without their passes.
 struct TraceSurvey {
   Names names;
   Spools spools;

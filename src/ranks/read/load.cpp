@@ -279,8 +279,8 @@ Result<std::vector<OpenedFile*>> readable_of(std::vector<OpenedFile>& opened, Jo
   return readable;
 }
 
-// Takes recordings that come twice out of `files` and, if they are what lies in `folder`, traces of other jobs. Fails if
-// no job, or no one job, has several ranks.
+// Takes recordings that come twice out of `files` and, if they are what lies in `folder`, traces of other jobs. Fails
+// if no job, or no one job, has several ranks.
 Status keep_one_job(const std::string& folder, std::vector<OpenedFile*>& files, Job& job) {
   const auto choose = [&files](const std::vector<size_t>& places) {
     std::vector<OpenedFile*> chosen;
@@ -314,8 +314,8 @@ Status keep_one_job(const std::string& folder, std::vector<OpenedFile*>& files, 
                           jobs[i].size() > 1 ? fmt::format(" and {} more", jobs[i].size() - 1) : "");
     if (jobs.size() > 8) list += fmt::format("; and {} more runs", jobs.size() - 8);
     return fail(
-        "{}: the traces are of {} runs, which no rank number, collective or message ties to one job ({}); give the files "
-        "of one job, or look at all runs with tacho view {}",
+        "{}: the traces are of {} runs, which no rank number, collective or message ties to one job ({}); give the "
+        "files of one job, or look at all runs with tacho view {}",
         folder, jobs.size(), list, folder);
   }
   size_t others = 0;
@@ -331,8 +331,8 @@ Status keep_one_job(const std::string& folder, std::vector<OpenedFile*>& files, 
   return {};
 }
 
-// Moves the runs of `files` into the job by rank. Second files of a rank become remarks. Returns the file of each run of
-// the job.
+// Moves the runs of `files` into the job by rank. Second files of a rank become remarks. Returns the file of each run
+// of the job.
 std::vector<OpenedFile*> take_runs(const std::vector<OpenedFile*>& from, Job& job) {
   std::map<int64_t, std::pair<RankRun, OpenedFile*>> by_rank;
   size_t nameless = 0;

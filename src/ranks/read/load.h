@@ -20,8 +20,8 @@ struct Job {
 };
 
 /// Reads all traces among `inputs` (files; folders with all that lies below them), several at a time. Files that cannot
-/// be read, recordings that come twice and second files of a rank become remarks, and so do traces of other jobs where a
-/// single folder is given; files that are named one by one are ranks of one job. Fails if no trace is left, and for a
+/// be read, recordings that come twice and second files of a rank become remarks, and so do traces of other jobs where
+/// a single folder is given; files that are named one by one are ranks of one job. Fails if no trace is left, and for a
 /// folder with traces of several jobs.
 Status load_job(const std::vector<std::string>& inputs, Job& job);
 

@@ -405,5 +405,24 @@ TEST(PerfettoRead, BombsAndNestedCompression) {
       << told(*trace);
 }
 
+// One pair out of order does not make columns of what follows.
+TEST(PerfettoRead, NestedSlicesBehindOneRunInColumns) {
+  PacketsMaker made;
+  made.packet(slice(1000, 1, "a")).packet(slice(500, 1, "b", 2)).packet(slice(1500, 2, "", 2)).packet(slice(2000, 2));
+  for (uint64_t base = 10'000; base <= 30'000; base += 10'000)
+    made.packet(slice(base, 1, "outer"))
+        .packet(slice(base + 100, 1, "inner"))
+        .packet(slice(base + 200, 2))
+        .packet(slice(base + 9000, 2));
+  const auto trace = read_bytes(made.text());
+  ASSERT_TRUE(trace);
+  const auto found = markers(*trace);
+  ASSERT_EQ(found.size(), 8u);
+  for (size_t i = 2; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].name, i % 2 == 0 ? "outer" : "inner");
+    EXPECT_EQ(found[i].duration, i % 2 == 0 ? 9000 : 100);
+  }
+}
+
 }  // namespace
 }  // namespace tacho::test

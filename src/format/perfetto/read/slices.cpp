@@ -181,10 +181,7 @@ void SlicePairs::end(uint32_t line, bool unsorted, int64_t time) {
 }
 
 void SlicePairs::close_run(uint32_t line, UnsortedLine& state) {
-  if (state.begins == state.ends && !state.crossed) {
-    even_runs_.add({line, state.run});
-    state.in_columns |= state.went_back;
-  }
+  if (state.begins == state.ends && state.went_back && !state.crossed) column_runs_.add({line, state.run});
   ++state.run;
   state.begins = state.ends = 0;
   state.went_back = state.crossed = false;
@@ -240,14 +237,14 @@ Status SlicePairs::finish() {
   if (!any_waiting_) return {};
   for (auto at = unsorted_.begin(); at != unsorted_.end(); ++at) close_run(at->first, at.value());
   TACHO_TRY(waiting_.finish());
-  TACHO_TRY(even_runs_.finish());
+  TACHO_TRY(column_runs_.finish());
   SortedFile<WaitingEdge, ByTime> others;
   RunKey run{-1, -1};
-  bool more = even_runs_.next(run);
+  bool more = column_runs_.next(run);
   WaitingEdge edge{}, begin{};
   while (waiting_.next(edge)) {
-    while (more && run < edge.key) more = even_runs_.next(run);
-    if (!more || run != edge.key || !unsorted_[static_cast<uint32_t>(edge.key.line)].in_columns)
+    while (more && run < edge.key) more = column_runs_.next(run);
+    if (!more || run != edge.key)
       others.add(edge);
     else if (!edge.ends)
       begin = edge;

@@ -67,8 +67,8 @@ class SliceRows {
 
 /// Begins and ends of lines, in the file's order. A line whose events are in order of time nests: its ends close the
 /// innermost slice at once. The events of other lines wait in temporary files. Some writers keep begins and ends in
-/// columns: on a line where n begins are followed by n ends and time goes back between them, each such run is n slices
-/// in that order. All others are sorted by time first.
+/// columns: a run of n begins and then n ends within which time goes back is n slices in that order. All others are
+/// sorted by time first.
 class SlicePairs {
  public:
   SlicePairs(trace::TraceWriter& writer, SliceRows& rows) : writer_(writer), rows_(rows) {}
@@ -104,8 +104,7 @@ class SlicePairs {
   struct UnsortedLine {
     int64_t run = 0, begins = 0, ends = 0, last = 0;
     bool went_back = false, crossed = false;  // of the run: in time; an end before the begin of its place
-    bool in_columns = false;
-    std::vector<int64_t> starts;  // of the run
+    std::vector<int64_t> starts;              // of the run
   };
   void wait(uint32_t line, bool ends, const SliceRow& row);
   void close_run(uint32_t line, UnsortedLine& state);
@@ -118,7 +117,7 @@ class SlicePairs {
   std::vector<std::vector<SliceRow>> open_;  // by line
   tsl::robin_map<uint32_t, UnsortedLine> unsorted_;
   SortedFile<WaitingEdge> waiting_;
-  SortedFile<RunKey> even_runs_;  // with as many begins as ends
+  SortedFile<RunKey> column_runs_;
   int64_t order_ = 0;
   bool any_waiting_ = false;
 };

@@ -424,5 +424,21 @@ TEST(PerfettoRead, NestedSlicesBehindOneRunInColumns) {
   }
 }
 
+TEST(PerfettoRead, InternedWordsOfCollectives) {
+  PacketsMaker made;
+  made.packet(Proto().number(10, 1).number(13, 1).message(
+      12, Proto().message(3, interned_text(7, "Collective name")).message(3, interned_text(8, "dtype"))));
+  Proto event;
+  event.number(9, 1).number(11, 5).bytes(22, "kernel").bytes(23, "ncclDevKernel");
+  event.message(4, Proto().number(1, 7).bytes(6, "allreduce")).message(4, Proto().number(1, 8).bytes(6, "Float"));
+  made.packet(Proto().number(8, 1000).number(10, 1).message(11, event)).packet(slice(2000, 2));
+  const auto trace = read_bytes(made.text());
+  ASSERT_TRUE(trace);
+  const auto found =
+      rows_of(*trace, Table::kDispatch, Table::kKernel, column::Kernel::name, column::Dispatch::arguments);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(trace->string(found[0].own), "Collective name=allreduce, dtype=Float");
+}
+
 }  // namespace
 }  // namespace tacho::test

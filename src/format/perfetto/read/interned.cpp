@@ -16,13 +16,13 @@ using event::Domain;
 using event::kUnknown;
 namespace row = event::row;
 
-FactKey fact_key(std::string_view name) {
+FactName fact_name(std::string_view name) {
   using enum FactKey;
-  struct Known {
+  struct TextKey {
     std::string_view name;
     FactKey key;
   };
-  static constexpr Known kKnown[] = {
+  static constexpr TextKey kKnown[] = {
       {"corr_id", kCorrelation},
       {"correlation", kCorrelation},
       {"correlation_id", kCorrelation},
@@ -86,11 +86,15 @@ FactKey fact_key(std::string_view name) {
   };
   static const auto known = [] {
     tsl::robin_map<std::string_view, FactKey> map;
-    for (const Known& each : kKnown) map.emplace(each.name, each.key);
+    for (const TextKey& each : kKnown) map.emplace(each.name, each.key);
     return map;
   }();
   const auto found = known.find(name);
-  return found == known.end() ? kNone : found->second;
+  return found == known.end() ? FactName{} : FactName{found->second, found->first};
+}
+
+FactKey fact_key(std::string_view name) {
+  return fact_name(name).key;
 }
 
 namespace {
@@ -280,7 +284,7 @@ void InternedData::leaf(uint32_t number, std::string_view entry) {
       return names.put(iid, name);
     }
     case interned_annotation_names:
-      return annotation_names.put(iid, fact_key(text));
+      return annotation_names.put(iid, fact_name(text));
     case interned_argument_names:
       return argument_names.put(iid, fact_key(text));
     case interned_functions:

@@ -53,6 +53,13 @@ enum class FactKey : uint8_t {
 };
 FactKey fact_key(std::string_view name);
 
+/// The name of an annotation or argument. `text`: where the name is one that tacho reads, as long as the program runs.
+struct FactName {
+  FactKey key = FactKey::kNone;
+  std::string_view text;
+};
+FactName fact_name(std::string_view text);
+
 /// What an event's category says about its row.
 struct CategoryWords {
   enum class Kind : uint8_t { kOther, kDispatch, kCopy, kFill, kCall, kMarker, kDeviceMarker, kSync, kOverhead };
@@ -160,7 +167,8 @@ class InternedData {
 
   IidTable<CategoryWords> categories;
   IidTable<EventName> names;
-  IidTable<FactKey> annotation_names, argument_names;
+  IidTable<FactName> annotation_names;
+  IidTable<FactKey> argument_names;
   IidTable<AnnotationText> annotation_texts;
   IidTable<int64_t> functions, source_paths;  // string rows
   struct MappedPath {

@@ -149,7 +149,10 @@ void TrackEvents::annotation(const EventPacket& packet, std::string_view message
     switch (field.number()) {
       case annotation_name_iid:
         if (packet.interned != nullptr)
-          if (const FactKey* const found = packet.interned->annotation_names.find(field.value())) key = *found;
+          if (const FactName* const found = packet.interned->annotation_names.find(field.value())) {
+            key = found->key;
+            name = found->text;
+          }
         if (key == FactKey::kNone) return;
         break;
       case annotation_name:

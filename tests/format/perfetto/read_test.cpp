@@ -440,5 +440,19 @@ TEST(PerfettoRead, InternedWordsOfCollectives) {
   EXPECT_EQ(trace->string(found[0].own), "Collective name=allreduce, dtype=Float");
 }
 
+// Begins that lie too deep are left out with their ends, whether the line is in order of time or not.
+TEST(PerfettoRead, EndsOfSlicesThatLieTooDeep) {
+  for (const bool unsorted : {false, true}) {
+    PacketsMaker made;
+    if (unsorted) made.packet(slice(5000, 3, "late")).packet(slice(6000, 1, "late")).packet(slice(6100, 2));
+    for (int i = 0; i < 100'000; ++i) made.packet(slice(1000, 1, "leak"));
+    for (uint64_t at = 2000; at < 2300; at += 100) made.packet(slice(at, 1, "real")).packet(slice(at + 10, 2));
+    const auto trace = read_bytes(made.text());
+    ASSERT_TRUE(trace);
+    const std::string text = told(*trace);
+    EXPECT_NE(text.find("100000 open at exit\n3 bad input row\n"), std::string::npos) << text;
+  }
+}
+
 }  // namespace
 }  // namespace tacho::test

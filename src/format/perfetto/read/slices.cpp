@@ -164,8 +164,7 @@ void SlicePairs::open_at_exit(const SliceRow& row) {
 void SlicePairs::begin(uint32_t line, bool unsorted, const SliceRow& row) {
   if (unsorted) return wait(line, false, row);
   if (open_.size() <= line) open_.resize(line + 1);
-  if (open_[line].size() >= kDeepest) return writer_.lose(0, row.table, LossReason::kBadInput, 1);
-  open_[line].push_back(row);
+  if (!open_[line].push(row)) writer_.lose(0, row.table, LossReason::kBadInput, 1);
 }
 
 void SlicePairs::end(uint32_t line, bool unsorted, int64_t time) {
@@ -174,9 +173,12 @@ void SlicePairs::end(uint32_t line, bool unsorted, int64_t time) {
     row.start = time;
     return wait(line, true, row);
   }
-  if (open_.size() <= line || open_[line].empty()) return writer_.lose(0, Table::kMarker, LossReason::kBadInput, 1);
-  const SliceRow row = open_[line].back();
-  open_[line].pop_back();
+  if (open_.size() <= line || open_[line].slices.empty())
+    return writer_.lose(0, Table::kMarker, LossReason::kBadInput, 1);
+  OpenLine& open = open_[line];
+  if (open.pop_deeper()) return;
+  const SliceRow row = open.slices.back();
+  open.slices.pop_back();
   close(row, time);
 }
 
@@ -205,25 +207,22 @@ void SlicePairs::wait(uint32_t line, bool ends, const SliceRow& row) {
 Status SlicePairs::pair_by_time(SortedFile<WaitingEdge, ByTime>& edges) {
   TACHO_TRY(edges.finish());
   WaitingEdge edge{};
-  std::vector<SliceRow> open;
+  OpenLine open;
   int64_t line = -1, unmatched = 0;
   const auto leave = [&] {
-    for (const SliceRow& row : open) open_at_exit(row);
-    open.clear();
+    for (const SliceRow& row : open.slices) open_at_exit(row);
+    open = {};
   };
   while (edges.next(edge)) {
     if (edge.key.line != line) leave();
     line = edge.key.line;
     if (!edge.ends) {
-      if (open.size() < kDeepest)
-        open.push_back(edge.row);
-      else
-        ++unmatched;
-    } else if (open.empty()) {
+      if (!open.push(edge.row)) ++unmatched;
+    } else if (open.slices.empty()) {
       ++unmatched;
-    } else {
-      close(open.back(), edge.row.start);
-      open.pop_back();
+    } else if (!open.pop_deeper()) {
+      close(open.slices.back(), edge.row.start);
+      open.slices.pop_back();
     }
   }
   leave();
@@ -232,8 +231,8 @@ Status SlicePairs::pair_by_time(SortedFile<WaitingEdge, ByTime>& edges) {
 }
 
 Status SlicePairs::finish() {
-  for (const std::vector<SliceRow>& line : open_)
-    for (const SliceRow& row : line) open_at_exit(row);
+  for (const OpenLine& line : open_)
+    for (const SliceRow& row : line.slices) open_at_exit(row);
   if (!any_waiting_) return {};
   for (auto at = unsorted_.begin(); at != unsorted_.end(); ++at) close_run(at->first, at.value());
   TACHO_TRY(waiting_.finish());

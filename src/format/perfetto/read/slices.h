@@ -106,6 +106,16 @@ class SlicePairs {
     bool went_back = false, crossed = false;  // of the run: in time; an end before the begin of its place
     std::vector<int64_t> starts;              // of the run
   };
+  /// A line's open slices. Those that lie deeper than kDeepest are only counted, so that their ends pass.
+  struct OpenLine {
+    std::vector<SliceRow> slices;
+    uint64_t deeper = 0;
+    bool push(const SliceRow& row) {
+      if (slices.size() < kDeepest) return slices.push_back(row), true;
+      return ++deeper, false;
+    }
+    bool pop_deeper() { return deeper > 0 && deeper-- > 0; }
+  };
   void wait(uint32_t line, bool ends, const SliceRow& row);
   void close_run(uint32_t line, UnsortedLine& state);
   void close(const SliceRow& row, int64_t end);
@@ -114,7 +124,7 @@ class SlicePairs {
 
   trace::TraceWriter& writer_;
   SliceRows& rows_;
-  std::vector<std::vector<SliceRow>> open_;  // by line
+  std::vector<OpenLine> open_;  // by line
   tsl::robin_map<uint32_t, UnsortedLine> unsorted_;
   SortedFile<WaitingEdge> waiting_;
   SortedFile<RunKey> column_runs_;

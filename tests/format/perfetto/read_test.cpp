@@ -454,5 +454,33 @@ TEST(PerfettoRead, EndsOfSlicesThatLieTooDeep) {
   }
 }
 
+TEST(PerfettoRead, EventsOfSeveralFlows) {
+  PacketsMaker made;
+  const auto marker = [&](uint64_t time, std::string_view name, const Proto& flows) {
+    Proto event = flows;
+    made.packet(Proto().number(8, time).number(10, 1).message(11, event.number(9, 3).number(11, 5).bytes(23, name)));
+  };
+  marker(1000, "a", Proto().fixed(47, 1).fixed(47, 2));
+  marker(1200, "b", Proto().fixed(47, 1));
+  marker(1400, "c", Proto().fixed(47, 2));
+  Proto many;
+  for (uint64_t flow = 0; flow < 100; ++flow) many.fixed(47, 1000 + flow);
+  marker(2000, "many", many);
+  const auto trace = read_bytes(made.text());
+  ASSERT_TRUE(trace);
+  const auto found = markers(*trace);
+  ASSERT_EQ(found.size(), 4u);
+  std::vector<std::pair<int64_t, int64_t>> links;
+  const int columns[] = {column::Link::from, column::Link::to};
+  EXPECT_TRUE(trace::visit_chunks(*trace, Table::kLink, columns, [&](size_t, auto values) {
+    for (size_t i = 0; i < values[0].size(); ++i) links.emplace_back(values[0][i], values[1][i]);
+    return true;
+  }));
+  std::sort(links.begin(), links.end());
+  EXPECT_EQ(links, (std::vector<std::pair<int64_t, int64_t>>{{found[0].correlation, found[1].correlation},
+                                                             {found[0].correlation, found[2].correlation}}));
+  EXPECT_NE(told(*trace).find("than tacho keeps of one: 36 were left out"), std::string::npos) << told(*trace);
+}
+
 }  // namespace
 }  // namespace tacho::test

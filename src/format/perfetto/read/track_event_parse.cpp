@@ -1,4 +1,5 @@
 // Reads the fields of track events (track_events.h).
+#include <algorithm>
 #include <charconv>
 
 #include "base/format.h"
@@ -258,10 +259,19 @@ void TrackEvents::parse_legacy(const EventPacket& packet, std::string_view messa
   }
 }
 
+void TrackEvents::parse_flow(uint64_t flow) {
+  if (std::find(flows_.begin(), flows_.end(), flow) != flows_.end()) return;
+  if (flows_.size() < kMostFlows)
+    flows_.push_back(flow);
+  else
+    ++left_out_;
+}
+
 void TrackEvents::parse(const EventPacket& packet, std::string_view message, Parsed& event) {
   event = {};
   event.legacy_duration_us = event.legacy_pid = event.legacy_tid = kUnknown;
   annotations_.clear();
+  flows_.clear();
   for (WireFields field(message); field.next();) {
     switch (field.number()) {
       case event_type:
@@ -308,13 +318,11 @@ void TrackEvents::parse(const EventPacket& packet, std::string_view message, Par
         break;
       case event_flow_ids:
       case event_flow_ends:
-        field.each_fixed([&](uint64_t flow) { event.flow = flow; });
-        event.has_flow = true;
+        field.each_fixed([&](uint64_t flow) { parse_flow(flow); });
         break;
       case event_old_flows:
       case event_old_ends:
-        field.each_number([&](uint64_t flow) { event.flow = flow; });
-        event.has_flow = true;
+        field.each_number([&](uint64_t flow) { parse_flow(flow); });
         break;
       case event_gpu_correlation:
         for (WireFields inner(field.bytes()); inner.next();)

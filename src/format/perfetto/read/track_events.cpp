@@ -137,9 +137,9 @@ void TrackEvents::marker(SliceRow& made, const EventPacket& packet, const Parsed
   const int64_t category = facts_.category != 0 ? facts_.category : ours ? 0 : event.category.text;
   made.dim = label(event.name.text, kind, facts_, category);
   made.number = facts_.payload;
-  if (made.correlation == 0 && event.has_flow) {
+  if (made.correlation == 0 && !flows_.empty()) {
     made.correlation = ++next_marker_;
-    flow_ends_.add({event.flow, packet.time, ++order_, line.process, made.correlation});
+    for (const uint64_t flow : flows_) flow_ends_.add({flow, packet.time, ++order_, line.process, made.correlation});
   }
 }
 
@@ -156,8 +156,8 @@ SliceRow TrackEvents::row_of(const EventPacket& packet, Parsed& event, TraceLine
     made.correlation = facts_.correlation;
   else if (event.has_submission)
     made.correlation = of_submission(event.submission);
-  else if (event.has_flow && !marks && event.category.domain != Domain::kOperator)
-    made.correlation = kOfFlows | static_cast<int64_t>(TraceLines::made_uuid(3, event.flow) & kLowBits);
+  else if (!flows_.empty() && !marks && event.category.domain != Domain::kOperator)
+    made.correlation = kOfFlows | static_cast<int64_t>(TraceLines::made_uuid(3, flows_.back()) & kLowBits);
   if (!event.has_name) ++without_name_;
   if (marks) {
     marker(made, packet, event, line, instant);
@@ -375,6 +375,11 @@ Status TrackEvents::finish() {
     writer_.note(0, event::NoteSeverity::kInfo,
                  fmt::format("{} event{} no name, or one that the file does not define", without_name_,
                              without_name_ == 1 ? " has" : "s have"));
+  if (left_out_ > 0) {
+    writer_.note(0, event::NoteSeverity::kWarning,
+                 fmt::format("events have more flows than tacho keeps of one: {} were left out", left_out_));
+    writer_.lose(0, Table::kMarker, LossReason::kBadInput, static_cast<int64_t>(left_out_));
+  }
   if (too_many_lines_ > 0)
     writer_.lose(0, Table::kMarker, LossReason::kBadInput, static_cast<int64_t>(too_many_lines_));
   return {};

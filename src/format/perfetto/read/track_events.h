@@ -64,17 +64,18 @@ class TrackEvents {
   int64_t label(int64_t name, event::MarkerKind kind, const EventFacts& facts, int64_t category);
 
  private:
+  static constexpr size_t kMostFlows = 64;  // of an event
   static constexpr int64_t kLowBits = (int64_t{1} << 44) - 1;
   // Correlations that the file does not have, above those that vendors count from 1.
   static constexpr int64_t kSubmissions = int64_t{1} << 47, kOfFlows = int64_t{1} << 46, kOfMarkers = int64_t{1} << 45,
                            kOperators = int64_t{1} << 48;
   struct Parsed {
     EventType type;
-    bool has_track, has_int, has_double, has_submission, has_flow, has_name, has_extra;
+    bool has_track, has_int, has_double, has_submission, has_name, has_extra;
     uint64_t track;
     int64_t counter_int;
     double counter_double;
-    uint64_t submission, flow;
+    uint64_t submission;
     EventName name;
     CategoryWords category;
     uint32_t legacy_phase;
@@ -94,6 +95,7 @@ class TrackEvents {
 
   void parse(const EventPacket& packet, std::string_view message, Parsed& event);
   void parse_legacy(const EventPacket& packet, std::string_view message, Parsed& event);
+  void parse_flow(uint64_t flow);
   void parse_category(const CategoryWords& words, Parsed& event);
   void annotations(const EventPacket& packet);
   void annotation(const EventPacket& packet, std::string_view message);
@@ -125,8 +127,9 @@ class TrackEvents {
   imported::RecentRows<event::row::CopyShape> copies_;
   SortedFile<FlowEnd> flow_ends_;
   int64_t next_operator_ = kOperators, next_marker_ = kOfMarkers, order_ = 0;
-  uint64_t without_name_ = 0, too_many_lines_ = 0;
+  uint64_t without_name_ = 0, too_many_lines_ = 0, left_out_ = 0;
   std::vector<std::string_view> annotations_;  // of the event at hand
+  std::vector<uint64_t> flows_;
   std::vector<double> values_;
   std::vector<uint64_t> uuids_;
 };

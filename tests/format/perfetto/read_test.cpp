@@ -482,5 +482,27 @@ TEST(PerfettoRead, EventsOfSeveralFlows) {
   EXPECT_NE(told(*trace).find("than tacho keeps of one: 36 were left out"), std::string::npos) << told(*trace);
 }
 
+TEST(PerfettoRead, LocalIdsOfTwoProcesses) {
+  PacketsMaker made;
+  made.process(1, 10, "one").thread(2, 1, 10, 10, "a").process(3, 20, "two").thread(4, 3, 20, 20, "b");
+  const auto legacy = [&](uint64_t time, uint64_t track, char phase, std::string_view name) {
+    made.packet(Proto().number(8, time).number(10, track).message(
+        11, Proto().number(11, track).bytes(22, "net").bytes(23, name).message(
+                6, Proto().number(2, static_cast<uint64_t>(phase)).number(10, 5))));
+  };
+  legacy(1000, 2, 'b', "one's");
+  legacy(1100, 4, 'b', "two's");
+  legacy(1500, 2, 'e', "one's");
+  legacy(3000, 4, 'e', "two's");
+  const auto trace = read_bytes(made.text());
+  ASSERT_TRUE(trace);
+  const auto found = markers(*trace);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].duration, 500);
+  EXPECT_EQ(found[1].duration, 1900);
+  EXPECT_NE(trace->cell(Table::kTrack, found[0].track, column::Track::process),
+            trace->cell(Table::kTrack, found[1].track, column::Track::process));
+}
+
 }  // namespace
 }  // namespace tacho::test

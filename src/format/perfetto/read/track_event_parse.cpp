@@ -243,6 +243,7 @@ void TrackEvents::parse_legacy(const EventPacket& packet, std::string_view messa
       case legacy_global_id:
         event.legacy_id = TraceLines::made_uuid(field.number(), field.value());
         event.has_legacy_id = true;
+        event.legacy_id_is_local = field.number() == legacy_local_id;
         break;
       case legacy_scope:
         event.legacy_scope = std::hash<std::string_view>()(field.bytes());

@@ -252,8 +252,12 @@ void TrackEvents::extra_counters(const EventPacket& packet, std::string_view mes
 void TrackEvents::legacy(const EventPacket& packet, Parsed& event, uint32_t line) {
   const auto asynchronous = [&] {
     // One line for all slices of an id; it belongs to the process of the thread.
-    const uint64_t uuid =
-        TraceLines::made_uuid(2, event.legacy_id ^ event.legacy_scope, static_cast<uint64_t>(event.category.text));
+    uint64_t id = event.legacy_id ^ event.legacy_scope;
+    if (event.legacy_id_is_local) {
+      const int64_t process = lines_.resolved(line, packet.trusted_pid).process;
+      id = TraceLines::made_uuid(5, id, static_cast<uint64_t>(process));
+    }
+    const uint64_t uuid = TraceLines::made_uuid(2, id, static_cast<uint64_t>(event.category.text));
     const uint64_t parent = lines_.line(line).uuid;
     const uint32_t number = lines_.number(uuid);
     if (number != UINT32_MAX && lines_.line(number).role == TraceLine::Role::kUnresolved) {

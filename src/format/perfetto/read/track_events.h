@@ -81,7 +81,7 @@ class TrackEvents {
     uint32_t legacy_phase;
     int64_t legacy_duration_us;
     uint64_t legacy_id, legacy_scope;
-    bool has_legacy_id;
+    bool has_legacy_id, legacy_id_is_local;  // local: of its process
     int64_t legacy_pid, legacy_tid;
   };
   struct FlowEnd {

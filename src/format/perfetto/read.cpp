@@ -123,6 +123,7 @@ void TraceReader::take(const PacketHead& head, SequenceState& state) {
   }
   const EventPacket packet{.time = trace_time(head, state),
                            .machine = head.machine,
+                           .sequence = head.sequence,
                            .trusted_pid = head.trusted_pid,
                            .interned = state.interned.get(),
                            .defaults = &state.events,

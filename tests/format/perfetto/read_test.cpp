@@ -504,5 +504,31 @@ TEST(PerfettoRead, LocalIdsOfTwoProcesses) {
             trace->cell(Table::kTrack, found[1].track, column::Track::process));
 }
 
+TEST(PerfettoRead, CountersThatSequencesDescribeThemselves) {
+  PacketsMaker made;
+  const auto counter = [&](uint64_t sequence, std::string_view name, uint64_t value, uint64_t time) {
+    Proto event;
+    if (!name.empty()) event.message(1, Proto().message(1, Proto().number(1, 1).bytes(2, name)));
+    event.message(2, Proto().number(1, 1).number(2, value));
+    made.packet(Proto().number(8, time).number(10, sequence).message(52, event));
+  };
+  counter(1, "clock", 100, 1000);
+  counter(2, "power", 7, 1100);
+  counter(1, "", 200, 1200);
+  const auto trace = read_bytes(made.text());
+  ASSERT_TRUE(trace);
+  std::vector<std::pair<std::string, int64_t>> found;
+  const int columns[] = {column::Reading::track, column::Reading::start};
+  EXPECT_TRUE(trace::visit_chunks(*trace, Table::kReading, columns, [&](size_t, auto values) {
+    for (size_t i = 0; i < values[0].size(); ++i) {
+      const int64_t row = trace->cell(Table::kTrack, values[0][i], column::Track::counter);
+      found.emplace_back(trace->text(Table::kCounter, row, column::Counter::name), values[1][i]);
+    }
+    return true;
+  }));
+  std::sort(found.begin(), found.end());
+  EXPECT_EQ(found, (std::vector<std::pair<std::string, int64_t>>{{"clock", 1000}, {"clock", 1200}, {"power", 1100}}));
+}
+
 }  // namespace
 }  // namespace tacho::test

@@ -276,11 +276,26 @@ void GpuEvents::descriptor(int64_t scope, std::string_view message) {
   }
 }
 
+// Whose numbers the counters of a sequence without a descriptor's iid have: its own once it describes some. A sequence
+// that never does means those of the first one.
+int64_t GpuEvents::inline_scope(uint32_t sequence, bool describes) {
+  constexpr int64_t kAboveInterned = int64_t{1} << 30;
+  const auto found = inline_scopes_.find(sequence);
+  if (found != inline_scopes_.end()) return found->second;
+  if (!describes) return 0;
+  const int64_t scope = inline_scopes_.empty() ? 0 : kAboveInterned + static_cast<int64_t>(inline_scopes_.size());
+  inline_scopes_.emplace(sequence, scope);
+  return scope;
+}
+
 void GpuEvents::counters(const EventPacket& packet, std::string_view message) {
-  int64_t scope = 0, gpu = 0;
+  int64_t scope = inline_scope(packet.sequence, false), gpu = 0;
   for (WireFields field(message); field.next();) {
     if (field.number() == gpu_event_gpu) gpu = std::max<int32_t>(static_cast<int32_t>(field.value()), 0);
-    if (field.number() == gpu_event_descriptor) descriptor(0, field.bytes());
+    if (field.number() == gpu_event_descriptor) {
+      scope = inline_scope(packet.sequence, true);
+      descriptor(scope, field.bytes());
+    }
     if (field.number() == gpu_event_descriptor_iid && packet.interned != nullptr) {
       const auto* const source = packet.interned->counter_sources.find(field.value());
       if (source == nullptr) continue;

@@ -44,6 +44,7 @@ class GpuEvents {
   void specifications(std::string_view message);
   int64_t process_of(const EventPacket& packet, const Stage& stage, const SubmittingCall* call);
   int64_t queue_of(int64_t process, int64_t device, const Stage& stage, const EventPacket& packet);
+  int64_t inline_scope(uint32_t sequence, bool describes);
   void descriptor(int64_t scope, std::string_view message);
 
   trace::TraceWriter& writer_;
@@ -56,6 +57,7 @@ class GpuEvents {
   std::vector<StageWords> old_queues_, old_stages_;  // of the older specifications, by place
   tsl::robin_map<uint64_t, int64_t> old_contexts_;   // pids
   NumberMap<3> counters_;                            // track by scope, number and GPU
+  tsl::robin_map<uint32_t, int64_t> inline_scopes_;  // by sequence
   tsl::robin_map<int64_t, bool> described_;          // scopes whose counters are known
   struct ToldCounter {
     std::string name, unit, text;

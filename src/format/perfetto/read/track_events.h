@@ -27,7 +27,7 @@ struct EventDefaults {
 /// The packet around an event.
 struct EventPacket {
   int64_t time = event::kUnknown;  // trace time, ns
-  uint32_t machine = 0;
+  uint32_t machine = 0, sequence = 0;
   int64_t trusted_pid = 0;
   const InternedData* interned = nullptr;
   const EventDefaults* defaults = nullptr;

@@ -128,6 +128,21 @@ std::string packed_within(uint32_t field, const std::string& data) {
   return PacketsMaker().packet(Proto().bytes(field, data)).text();
 }
 
+// MiB of memory that reading these bytes took at most, beyond what the process had; 0 where the system does not tell.
+int64_t memory_to_read(const std::string& bytes) {
+  const auto status = [](const std::string& key) {
+    std::ifstream file("/proc/self/status");
+    int64_t kib = 0;
+    for (std::string word; file >> word;)
+      if (word == key && file >> kib) break;
+    return kib / 1024;
+  };
+  std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins anew
+  const int64_t before = status("VmRSS:");
+  EXPECT_TRUE(read_bytes(bytes));
+  return status("VmHWM:") - before;
+}
+
 void expect_cuspy(const trace::Trace& trace) {
   constexpr int64_t kBase = 1'700'000'000'000'000'000;
   const auto work = kernels(trace);
@@ -528,6 +543,18 @@ TEST(PerfettoRead, CountersThatSequencesDescribeThemselves) {
   }));
   std::sort(found.begin(), found.end());
   EXPECT_EQ(found, (std::vector<std::pair<std::string, int64_t>>{{"clock", 1000}, {"clock", 1200}, {"power", 1100}}));
+}
+
+// The last hops to the primary clock, of which there is one for all sequences, are kept once.
+TEST(PerfettoRead, ManyClocksOnOneWay) {
+  PacketsMaker made;
+  for (uint64_t at = 0; at < 8000; ++at) made.snapshot({{6, 1'000'000 + at * 1000}, {3, 500'000 + at * 1000}});
+  for (uint64_t sequence = 2; sequence < 2002; ++sequence) {
+    made.snapshot({{3, 600'000}, {64, 5}}, sequence);
+    made.packet(
+        Proto().number(58, 64).number(8, 10).number(10, sequence).message(11, Proto().number(9, 3).number(11, 5)));
+  }
+  EXPECT_LT(memory_to_read(made.text()), 128);
 }
 
 }  // namespace

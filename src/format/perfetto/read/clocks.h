@@ -87,6 +87,7 @@ class SnapshotClocks {
   std::vector<ClockReading> readings_;              // those of a snapshot together
   std::vector<std::vector<uint32_t>> readings_of_;  // by clock: places in readings_
   std::vector<Hop> hops_;
+  tsl::robin_map<uint64_t, size_t> hop_of_;  // by pair of clocks: many ways share their last hops
   uint32_t snapshots_ = 0, primary_ = 6;
   bool primary_told_ = false;
   uint64_t left_out_ = 0, last_key_ = UINT64_MAX;

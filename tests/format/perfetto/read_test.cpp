@@ -557,5 +557,15 @@ TEST(PerfettoRead, ManyClocksOnOneWay) {
   EXPECT_LT(memory_to_read(made.text()), 128);
 }
 
+TEST(PerfettoRead, OneInternedNameInEachOfManySequences) {
+  Proto interned;
+  for (const uint32_t table : {1, 2, 3, 5, 24, 1000}) interned.message(table, interned_text(1, "n"));
+  PacketsMaker made;
+  for (uint64_t sequence = 1; sequence < 20'000; ++sequence)
+    made.packet(Proto().number(10, sequence).number(13, 1).message(12, interned));
+  made.packet(slice(100, 3, "here"));
+  EXPECT_LT(memory_to_read(made.text()), 128);
+}
+
 }  // namespace
 }  // namespace tacho::test

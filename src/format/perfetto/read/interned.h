@@ -119,8 +119,8 @@ class IidTable {
   }
   bool contains(uint64_t iid) const { return find(iid) != nullptr; }
   void put(uint64_t iid, const T& value) {
-    // The vector grows with the number of entries, not with what a number may be.
-    if (iid >= dense_.size() && iid < entries_ * 2 + 64 && sparse_.empty()) dense_.resize(entries_ * 2 + 64);
+    // The vector grows with the number of entries, not with what a number may be: many tables hold one each.
+    if (iid >= dense_.size() && iid < entries_ * 2 + 8 && sparse_.empty()) dense_.resize(iid + 1);
     ++entries_;
     if (iid < dense_.size())
       dense_[iid] = {value, true};
@@ -128,8 +128,8 @@ class IidTable {
       sparse_.insert_or_assign(iid, value);
   }
   void clear() {
-    dense_.clear();
-    sparse_.clear();
+    std::vector<Slot>().swap(dense_);
+    sparse_ = {};
     entries_ = 0;
   }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include "base/format.h"
 #include "format/perfetto/messages.h"
@@ -49,6 +50,9 @@ Result<std::unique_ptr<PacketSource>> PacketSource::open(const std::string& path
   std::unique_ptr<PacketSource> source(new PacketSource);
   TACHO_ASSIGN(source->file_, UnpackedFile::open(path));
   source->window_.resize(1 << 20);
+  std::error_code error;
+  const uintmax_t bytes = std::filesystem::file_size(path, error);
+  source->most_unpacked_ = (64u << 20) + (error ? 0 : std::min<uint64_t>(bytes, 1ULL << 50) * 256);
   return source;
 }
 
@@ -175,6 +179,9 @@ bool PacketSource::unpack_some(bool zstd, void* zstd_input, bool& bad) {
 void PacketSource::enter(std::string_view data, bool zstd) {
   if (from_nested_) return refuse("compressed packets within compressed packets");
   nested_at_ = nested_end_ = 0;
+  if (unpacked_ >= most_unpacked_)
+    return refuse(fmt::format("compressed packets of a file of its size that unpack to more than {} MiB together",
+                              most_unpacked_ >> 20));
   if (nested_.empty()) nested_.resize(1 << 18);
   if (zstd && zstd_ == nullptr) {
     zstd_ = ZSTD_createDCtx();
@@ -194,11 +201,13 @@ void PacketSource::enter(std::string_view data, bool zstd) {
   while (unpack_some(zstd, &in, bad)) {
     if (nested_end_ < nested_.size()) continue;
     if (nested_.size() >= kLongest) {
+      unpacked_ += nested_end_;
       nested_end_ = 0;
       return refuse(fmt::format("compressed packets that unpack to more than {} MiB", kLongest >> 20));
     }
     nested_.resize(std::min(nested_.size() * 2, kLongest));
   }
+  unpacked_ += nested_end_;
   if (bad) refuse("compressed packets whose data is damaged");  // what was unpacked before counts
 }
 

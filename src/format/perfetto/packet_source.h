@@ -44,7 +44,8 @@ class PacketSource {
   /// The next packet; valid until the next call. False at the end: see ending().
   bool next(std::string_view& packet);
   /// The next packets are those in `data`, the compressed field of the last one. Refuses what does not unpack to at
-  /// most kLongest bytes, and compressed packets within compressed ones.
+  /// most kLongest bytes, compressed packets within compressed ones, and those beyond what all of a file may unpack to:
+  /// 64 MiB and 256 times its bytes.
   void enter(std::string_view data, bool zstd);
   /// One sentence without a period if the file did not end behind a whole packet, else "".
   const std::string& ending() const { return ending_; }
@@ -69,7 +70,8 @@ class PacketSource {
   bool at_end_ = false;
   std::vector<char> nested_;
   size_t nested_at_ = 0, nested_end_ = 0;
-  bool from_nested_ = false;  // the last packet
+  uint64_t unpacked_ = 0, most_unpacked_ = 0;  // bytes of all compressed packets
+  bool from_nested_ = false;                   // the last packet
   std::unique_ptr<z_stream_s> inflater_;
   ZSTD_DCtx_s* zstd_ = nullptr;
   uint64_t packets_ = 0, refused_ = 0;

@@ -567,5 +567,19 @@ TEST(PerfettoRead, OneInternedNameInEachOfManySequences) {
   EXPECT_LT(memory_to_read(made.text()), 128);
 }
 
+TEST(PerfettoRead, CompressedPacketsThatTogetherAreTooLarge) {
+  std::string empty_packets;
+  for (int i = 0; i < 4 << 20; ++i) empty_packets.append("\x0a\x00", 2);
+  const std::string block = packed_within(50, zlibbed(empty_packets));  // 8 MiB
+  std::string bytes = cuspy_trace();
+  for (int i = 0; i < 20; ++i) bytes += block;
+  const auto trace = read_bytes(gzipped(bytes));
+  ASSERT_TRUE(trace);
+  expect_cuspy(*trace);
+  EXPECT_NE(told(*trace).find("compressed packets of a file of its size that unpack to more than 64 MiB together"),
+            std::string::npos)
+      << told(*trace);
+}
+
 }  // namespace
 }  // namespace tacho::test

@@ -16,13 +16,6 @@ namespace tacho::format::perfetto {
 
 namespace {
 
-bool is_gzip(std::string_view head) {
-  return head.size() >= 2 && head[0] == '\x1f' && head[1] == '\x8b';
-}
-bool is_zstd(std::string_view head) {
-  return head.starts_with("\x28\xb5\x2f\xfd");
-}
-
 // Either kind of zlib data: 15 + 32 looks at its header.
 std::unique_ptr<z_stream> new_inflater() {
   auto stream = std::make_unique<z_stream>();
@@ -216,39 +209,7 @@ bool PacketSource::next(std::string_view& packet) {
   return from_nested_ || next_of_file(packet);
 }
 
-std::string unpacked_start(std::string_view head) {
-  std::string text;
-  if (is_gzip(head)) {
-    const auto zip = new_inflater();
-    if (zip == nullptr) return {};
-    text.resize(8192);
-    std::string packed(head);
-    zip->next_in = reinterpret_cast<Bytef*>(packed.data());
-    zip->avail_in = static_cast<uInt>(packed.size());
-    zip->next_out = reinterpret_cast<Bytef*>(text.data());
-    zip->avail_out = static_cast<uInt>(text.size());
-    inflate(zip.get(), Z_SYNC_FLUSH);
-    text.resize(text.size() - zip->avail_out);
-    inflateEnd(zip.get());
-    return text;
-  }
-  if (!is_zstd(head)) return std::string(head);
-  ZSTD_DCtx* const context = ZSTD_createDCtx();
-  if (context == nullptr) return {};
-  // A block is unpacked as a whole: room for the largest one.
-  text.resize(1 << 17);
-  ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, 26);
-  ZSTD_outBuffer out{text.data(), text.size(), 0};
-  ZSTD_inBuffer in{head.data(), head.size(), 0};
-  ZSTD_decompressStream(context, &out, &in);
-  text.resize(out.pos);
-  ZSTD_freeDCtx(context);
-  return text;
-}
-
-bool begins_with_packets(std::string_view packed) {
-  const std::string head = unpacked_start(packed);
-  // A zstd block may not be whole within the head: then its name decides (accepts()).
+bool begins_with_packets(std::string_view head) {
   if (head.empty()) return false;
   const char* at = head.data();
   const char* const end = at + head.size();

@@ -78,9 +78,7 @@ class PacketSource {
   std::string ending_, refusal_;
 };
 
-/// The first bytes of a file, unpacked where they are gzip or zstd.
-std::string unpacked_start(std::string_view head);
-/// True if `head`, unpacked, begins as a Perfetto trace does.
+/// True if `head`, plain bytes, begins as a Perfetto trace does.
 bool begins_with_packets(std::string_view head);
 
 }  // namespace tacho::format::perfetto

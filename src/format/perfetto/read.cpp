@@ -218,11 +218,8 @@ Status TraceReader::run() {
 
 }  // namespace
 
-bool accepts(std::string_view path, std::string_view head, bool folder) {
-  if (folder) return false;
-  if (begins_with_packets(head)) return true;
-  // A block of zstd may be longer than the head.
-  return head.starts_with("\x28\xb5\x2f\xfd") && path.find(".pftrace") != std::string_view::npos;
+bool accepts(std::string_view /*path*/, std::string_view head, bool folder) {
+  return !folder && begins_with_packets(head);
 }
 
 Status read_into(const std::string& path, trace::TraceWriter& writer) {

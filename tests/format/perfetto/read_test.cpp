@@ -581,5 +581,26 @@ TEST(PerfettoRead, CompressedPacketsThatTogetherAreTooLarge) {
       << told(*trace);
 }
 
+// Beyond some number of open slices, those of further begins wait in files; each still finds its end.
+TEST(PerfettoRead, ManySlicesOpenAtOnce) {
+  constexpr uint64_t kLines = 6, kDepth = 60'000;
+  PacketsMaker made;
+  const auto edge = [&](uint64_t line, uint64_t time, uint64_t type) {
+    made.packet(Proto().number(8, time).number(10, 1).message(11, Proto().number(9, type).number(11, line)));
+  };
+  for (uint64_t line = 1; line <= kLines; ++line)
+    for (uint64_t i = 0; i < kDepth; ++i) edge(line, 1000 + i, 1);
+  for (uint64_t line = 1; line <= kLines; ++line)
+    for (uint64_t i = 0; i < kDepth; ++i) edge(line, 200'000 + i, 2);
+  const auto trace = read_bytes(made.text());
+  ASSERT_TRUE(trace);
+  const auto found = markers(*trace);
+  ASSERT_EQ(found.size(), kLines * kDepth);
+  EXPECT_TRUE(std::all_of(found.begin(), found.end(), [](const Found& each) {
+    return each.duration == 200'000 + static_cast<int64_t>(kDepth) - 1 - (each.start - 1000) - each.start;
+  }));
+  EXPECT_EQ(told(*trace).find("open at exit"), std::string::npos) << told(*trace);
+}
+
 }  // namespace
 }  // namespace tacho::test

@@ -162,13 +162,21 @@ void SlicePairs::open_at_exit(const SliceRow& row) {
 }
 
 void SlicePairs::begin(uint32_t line, bool unsorted, const SliceRow& row) {
-  if (unsorted) return wait(line, false, row);
+  if (unsorted || waits(line)) return wait(line, false, row);
   if (open_.size() <= line) open_.resize(line + 1);
-  if (!open_[line].push(row)) writer_.lose(0, row.table, LossReason::kBadInput, 1);
+  OpenLine& open = open_[line];
+  if (slices_open_ >= kMostOpen && open.slices.size() < kDeepest) {
+    open.waits = true;
+    return wait(line, false, row);
+  }
+  if (open.push(row))
+    ++slices_open_;
+  else
+    writer_.lose(0, row.table, LossReason::kBadInput, 1);
 }
 
 void SlicePairs::end(uint32_t line, bool unsorted, int64_t time) {
-  if (unsorted) {
+  if (unsorted || waits(line)) {
     SliceRow row;
     row.start = time;
     return wait(line, true, row);
@@ -179,6 +187,7 @@ void SlicePairs::end(uint32_t line, bool unsorted, int64_t time) {
   if (open.pop_deeper()) return;
   const SliceRow row = open.slices.back();
   open.slices.pop_back();
+  --slices_open_;
   close(row, time);
 }
 
@@ -187,7 +196,8 @@ void SlicePairs::close_run(uint32_t line, UnsortedLine& state) {
   ++state.run;
   state.begins = state.ends = 0;
   state.went_back = state.crossed = false;
-  state.starts.clear();
+  starts_held_ -= state.starts.size();
+  std::vector<int64_t>().swap(state.starts);
 }
 
 void SlicePairs::wait(uint32_t line, bool ends, const SliceRow& row) {
@@ -197,7 +207,10 @@ void SlicePairs::wait(uint32_t line, bool ends, const SliceRow& row) {
   if (state.begins + state.ends > 0) state.went_back |= row.start < state.last;
   state.last = row.start;
   int64_t& index = ends ? state.ends : state.begins;
-  if (!ends && state.starts.size() < kLongestRun) state.starts.push_back(row.start);
+  if (!ends && starts_held_ < kMostStarts && static_cast<int64_t>(state.starts.size()) == index) {
+    state.starts.push_back(row.start);
+    ++starts_held_;
+  }
   if (ends &&
       (index >= static_cast<int64_t>(state.starts.size()) || state.starts[static_cast<size_t>(index)] > row.start))
     state.crossed = true;
@@ -214,8 +227,11 @@ Status SlicePairs::pair_by_time(SortedFile<WaitingEdge, ByTime>& edges) {
     open = {};
   };
   while (edges.next(edge)) {
-    if (edge.key.line != line) leave();
-    line = edge.key.line;
+    if (edge.key.line != line) {
+      leave();
+      line = edge.key.line;
+      if (waits(static_cast<uint32_t>(line))) open = std::move(open_[static_cast<size_t>(line)]);
+    }
     if (!edge.ends) {
       if (!open.push(edge.row)) ++unmatched;
     } else if (open.slices.empty()) {
@@ -232,7 +248,8 @@ Status SlicePairs::pair_by_time(SortedFile<WaitingEdge, ByTime>& edges) {
 
 Status SlicePairs::finish() {
   for (const OpenLine& line : open_)
-    for (const SliceRow& row : line.slices) open_at_exit(row);
+    for (const SliceRow& row : line.slices)
+      if (!line.waits) open_at_exit(row);
   if (!any_waiting_) return {};
   for (auto at = unsorted_.begin(); at != unsorted_.end(); ++at) close_run(at->first, at.value());
   TACHO_TRY(waiting_.finish());

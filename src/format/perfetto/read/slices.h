@@ -66,7 +66,8 @@ class SliceRows {
 };
 
 /// Begins and ends of lines, in the file's order. A line whose events are in order of time nests: its ends close the
-/// innermost slice at once. The events of other lines wait in temporary files. Some writers keep begins and ends in
+/// innermost slice at once. The events of other lines wait in temporary files, as do those that come while very many
+/// slices are open. Some writers keep begins and ends in
 /// columns: a run of n begins and then n ends within which time goes back is n slices in that order. All others are
 /// sorted by time first.
 class SlicePairs {
@@ -79,7 +80,7 @@ class SlicePairs {
   Status finish();
 
  private:
-  static constexpr size_t kDeepest = 100'000, kLongestRun = 4 << 20;
+  static constexpr size_t kDeepest = 100'000, kMostOpen = 1 << 18, kMostStarts = 4 << 20;  // the last two of all lines
   struct RunKey {
     int64_t line, run;
     auto operator<=>(const RunKey&) const = default;
@@ -110,12 +111,14 @@ class SlicePairs {
   struct OpenLine {
     std::vector<SliceRow> slices;
     uint64_t deeper = 0;
+    bool waits = false;  // too many were open on all lines: what follows waits as that of unsorted lines
     bool push(const SliceRow& row) {
       if (slices.size() < kDeepest) return slices.push_back(row), true;
       return ++deeper, false;
     }
     bool pop_deeper() { return deeper > 0 && deeper-- > 0; }
   };
+  bool waits(uint32_t line) const { return line < open_.size() && open_[line].waits; }
   void wait(uint32_t line, bool ends, const SliceRow& row);
   void close_run(uint32_t line, UnsortedLine& state);
   void close(const SliceRow& row, int64_t end);
@@ -128,6 +131,7 @@ class SlicePairs {
   tsl::robin_map<uint32_t, UnsortedLine> unsorted_;
   SortedFile<WaitingEdge> waiting_;
   SortedFile<RunKey> column_runs_;
+  size_t slices_open_ = 0, starts_held_ = 0;
   int64_t order_ = 0;
   bool any_waiting_ = false;
 };

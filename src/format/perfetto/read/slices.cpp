@@ -192,10 +192,14 @@ void SlicePairs::end(uint32_t line, bool unsorted, int64_t time) {
 }
 
 void SlicePairs::close_run(uint32_t line, UnsortedLine& state) {
-  if (state.begins == state.ends && state.went_back && !state.crossed) column_runs_.add({line, state.run});
+  if (state.begins == state.ends && !state.crossed && (state.went_back || (state.begins > 1 && state.chained))) {
+    column_runs_.add({{line, state.run}, state.went_back});
+    state.in_columns |= state.went_back;
+  }
   ++state.run;
   state.begins = state.ends = 0;
   state.went_back = state.crossed = false;
+  state.chained = true;
   starts_held_ -= state.starts.size();
   std::vector<int64_t>().swap(state.starts);
 }
@@ -214,6 +218,8 @@ void SlicePairs::wait(uint32_t line, bool ends, const SliceRow& row) {
   if (ends &&
       (index >= static_cast<int64_t>(state.starts.size()) || state.starts[static_cast<size_t>(index)] > row.start))
     state.crossed = true;
+  const auto after = static_cast<size_t>(index) + 1;
+  if (ends && after < state.starts.size() && state.starts[after] < row.start) state.chained = false;
   waiting_.add({{line, state.run}, index++, ++order_, ends, row});
 }
 
@@ -255,12 +261,12 @@ Status SlicePairs::finish() {
   TACHO_TRY(waiting_.finish());
   TACHO_TRY(column_runs_.finish());
   SortedFile<WaitingEdge, ByTime> others;
-  RunKey run{-1, -1};
+  ColumnRun run{{-1, -1}, false};
   bool more = column_runs_.next(run);
   WaitingEdge edge{}, begin{};
   while (waiting_.next(edge)) {
-    while (more && run < edge.key) more = column_runs_.next(run);
-    if (!more || run != edge.key)
+    while (more && run.key < edge.key) more = column_runs_.next(run);
+    if (!more || run.key != edge.key || !(run.goes_back || unsorted_[static_cast<uint32_t>(edge.key.line)].in_columns))
       others.add(edge);
     else if (!edge.ends)
       begin = edge;

@@ -66,10 +66,10 @@ class SliceRows {
 };
 
 /// Begins and ends of lines, in the file's order. A line whose events are in order of time nests: its ends close the
-/// innermost slice at once. The events of other lines wait in temporary files, as do those that come while very many
-/// slices are open. Some writers keep begins and ends in
-/// columns: a run of n begins and then n ends within which time goes back is n slices in that order. All others are
-/// sorted by time first.
+/// innermost slice at once. The events of other lines wait in temporary files, as do those of lines that begin slices
+/// while very many are open. Some writers keep begins and ends in columns: a run of n begins and then n ends within
+/// which time goes back is n slices in that order, and on a line with such a run also one whose slices in that order
+/// follow one another. All others are sorted by time first.
 class SlicePairs {
  public:
   SlicePairs(trace::TraceWriter& writer, SliceRows& rows) : writer_(writer), rows_(rows) {}
@@ -84,6 +84,11 @@ class SlicePairs {
   struct RunKey {
     int64_t line, run;
     auto operator<=>(const RunKey&) const = default;
+  };
+  struct ColumnRun {
+    RunKey key;
+    bool goes_back;  // else the line decides
+    bool operator<(const ColumnRun& other) const { return key < other.key; }
   };
   struct WaitingEdge {
     RunKey key;
@@ -105,6 +110,8 @@ class SlicePairs {
   struct UnsortedLine {
     int64_t run = 0, begins = 0, ends = 0, last = 0;
     bool went_back = false, crossed = false;  // of the run: in time; an end before the begin of its place
+    bool chained = true;                      // of the run: no end behind the begin of the place after its own
+    bool in_columns = false;                  // some run went back
     std::vector<int64_t> starts;              // of the run
   };
   /// A line's open slices. Those that lie deeper than kDeepest are only counted, so that their ends pass.
@@ -130,7 +137,7 @@ class SlicePairs {
   std::vector<OpenLine> open_;  // by line
   tsl::robin_map<uint32_t, UnsortedLine> unsorted_;
   SortedFile<WaitingEdge> waiting_;
-  SortedFile<RunKey> column_runs_;
+  SortedFile<ColumnRun> column_runs_;
   size_t slices_open_ = 0, starts_held_ = 0;
   int64_t order_ = 0;
   bool any_waiting_ = false;

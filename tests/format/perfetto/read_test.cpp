@@ -621,5 +621,23 @@ TEST(PerfettoRead, BeginsWithoutEndsOnManyLines) {
   EXPECT_EXIT(read(), testing::ExitedWithCode(0), "");
 }
 
+TEST(PerfettoRead, ManyCountersAndAnnotationsOfOneEvent) {
+  std::string numbers, reals;
+  for (char i = 1; i <= 70; ++i) numbers += i;
+  reals.assign(70 * sizeof(double), '\0');
+  Proto event = Proto().number(9, 3).number(11, 5).bytes(23, "many");
+  event.bytes(31, numbers).bytes(12, numbers).bytes(45, numbers).bytes(46, reals);
+  for (int i = 0; i < 4099; ++i) event.message(4, Proto().bytes(10, "corr_id").number(4, 7));
+  const auto trace = read_bytes(PacketsMaker().packet(Proto().number(8, 1000).number(10, 1).message(11, event)).text());
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(readings(*trace).size(), 128u);
+  const std::string text = told(*trace);
+  EXPECT_NE(text.find("events have more values of counters than tacho keeps of one: 12 were left out"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("events have more annotations than tacho reads of one: 3 were left out"), std::string::npos)
+      << text;
+}
+
 }  // namespace
 }  // namespace tacho::test

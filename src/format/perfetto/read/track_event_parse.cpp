@@ -283,7 +283,11 @@ void TrackEvents::parse(const EventPacket& packet, std::string_view message, Par
         event.has_track = true;
         break;
       case event_annotations:
-        if (field.is_bytes()) annotations_.push_back(field.bytes());
+        if (!field.is_bytes()) break;
+        if (annotations_.size() < kMostAnnotations)
+          annotations_.push_back(field.bytes());
+        else
+          ++annotations_left_out_;
         break;
       case event_name_iid:
         if (packet.interned != nullptr)

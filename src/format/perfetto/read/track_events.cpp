@@ -227,6 +227,13 @@ void TrackEvents::count(uint32_t number, int64_t time, double value, int64_t tru
   writer_.add(row::Reading{.track = line.track, .start = time, .value = std::bit_cast<int64_t>(value)});
 }
 
+void TrackEvents::extra_value(double value) {
+  if (values_.size() < kMostExtras)
+    values_.push_back(value);
+  else
+    ++extras_left_out_;
+}
+
 // Values of other counters that an event brings along: "thread time" and the like.
 void TrackEvents::extra_counters(const EventPacket& packet, std::string_view message) {
   for (const bool real : {false, true}) {
@@ -234,11 +241,13 @@ void TrackEvents::extra_counters(const EventPacket& packet, std::string_view mes
     uuids_.clear();
     for (WireFields field(message); field.next();) {
       if (field.number() == (real ? event_extra_double_tracks : event_extra_tracks))
-        field.each_number([&](uint64_t uuid) { uuids_.push_back(uuid); });
+        field.each_number([&](uint64_t uuid) {
+          if (uuids_.size() < kMostExtras) uuids_.push_back(uuid);
+        });
       if (real && field.number() == event_extra_doubles)
-        field.each_fixed([&](uint64_t bits) { values_.push_back(std::bit_cast<double>(bits)); });
+        field.each_fixed([&](uint64_t bits) { extra_value(std::bit_cast<double>(bits)); });
       if (!real && field.number() == event_extra_values)
-        field.each_number([&](uint64_t value) { values_.push_back(static_cast<double>(static_cast<int64_t>(value))); });
+        field.each_number([&](uint64_t value) { extra_value(static_cast<double>(static_cast<int64_t>(value))); });
     }
     if (uuids_.empty() && packet.defaults != nullptr)
       uuids_ = real ? packet.defaults->double_counters : packet.defaults->counters;
@@ -383,6 +392,18 @@ Status TrackEvents::finish() {
     writer_.note(0, event::NoteSeverity::kWarning,
                  fmt::format("events have more flows than tacho keeps of one: {} were left out", left_out_));
     writer_.lose(0, Table::kMarker, LossReason::kBadInput, static_cast<int64_t>(left_out_));
+  }
+  if (extras_left_out_ > 0) {
+    writer_.note(
+        0, event::NoteSeverity::kWarning,
+        fmt::format("events have more values of counters than tacho keeps of one: {} were left out", extras_left_out_));
+    writer_.lose(0, Table::kReading, LossReason::kBadInput, static_cast<int64_t>(extras_left_out_));
+  }
+  if (annotations_left_out_ > 0) {
+    writer_.note(
+        0, event::NoteSeverity::kWarning,
+        fmt::format("events have more annotations than tacho reads of one: {} were left out", annotations_left_out_));
+    writer_.lose(0, Table::kMarker, LossReason::kBadInput, static_cast<int64_t>(annotations_left_out_));
   }
   if (too_many_lines_ > 0)
     writer_.lose(0, Table::kMarker, LossReason::kBadInput, static_cast<int64_t>(too_many_lines_));

@@ -64,7 +64,7 @@ class TrackEvents {
   int64_t label(int64_t name, event::MarkerKind kind, const EventFacts& facts, int64_t category);
 
  private:
-  static constexpr size_t kMostFlows = 64;  // of an event
+  static constexpr size_t kMostFlows = 64, kMostExtras = 64, kMostAnnotations = 4096;  // of an event
   static constexpr int64_t kLowBits = (int64_t{1} << 44) - 1;
   // Correlations that the file does not have, above those that vendors count from 1.
   static constexpr int64_t kSubmissions = int64_t{1} << 47, kOfFlows = int64_t{1} << 46, kOfMarkers = int64_t{1} << 45,
@@ -100,6 +100,7 @@ class TrackEvents {
   void annotations(const EventPacket& packet);
   void annotation(const EventPacket& packet, std::string_view message);
   void legacy(const EventPacket& packet, Parsed& event, uint32_t line);
+  void extra_value(double value);
   void extra_counters(const EventPacket& packet, std::string_view message);
   SliceRow row_of(const EventPacket& packet, Parsed& event, TraceLine& line, bool instant);
   void dispatch(SliceRow& row, const Parsed& event, TraceLine& line);
@@ -127,7 +128,7 @@ class TrackEvents {
   imported::RecentRows<event::row::CopyShape> copies_;
   SortedFile<FlowEnd> flow_ends_;
   int64_t next_operator_ = kOperators, next_marker_ = kOfMarkers, order_ = 0;
-  uint64_t without_name_ = 0, too_many_lines_ = 0, left_out_ = 0;
+  uint64_t without_name_ = 0, too_many_lines_ = 0, left_out_ = 0, extras_left_out_ = 0, annotations_left_out_ = 0;
   std::vector<std::string_view> annotations_;  // of the event at hand
   std::vector<uint64_t> flows_;
   std::vector<double> values_;

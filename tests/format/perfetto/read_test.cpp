@@ -639,5 +639,18 @@ TEST(PerfettoRead, ManyCountersAndAnnotationsOfOneEvent) {
       << text;
 }
 
+// Writers repeat their descriptors: a name that stays the same takes no more room.
+TEST(PerfettoRead, LongNamesThatAreRepeated) {
+  const std::string name(1 << 16, 'n'), command(4000, 'c');
+  PacketsMaker made;
+  for (int i = 0; i < 1100; ++i) made.process(1, 50, name).thread(2, 1, 50, 51, name);
+  for (int i = 0; i < 20'000; ++i)
+    made.packet(Proto().message(2, Proto().message(1, Proto().number(1, 9).bytes(3, command))));
+  made.packet(slice(1000, 3, "here"));
+  const auto trace = read_bytes(zstandard(made.text()));
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(told(*trace).find("left out"), std::string::npos) << told(*trace);
+}
+
 }  // namespace
 }  // namespace tacho::test

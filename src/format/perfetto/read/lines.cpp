@@ -81,10 +81,16 @@ uint64_t TraceLines::made_uuid(uint64_t kind, uint64_t a, uint64_t b) {
   return hash | 1ULL << 63;
 }
 
-bool TraceLines::room_for(size_t bytes) {
-  if (text_bytes_ + bytes > kMostTextBytes) return ++left_out_, false;
-  text_bytes_ += bytes;
-  return true;
+// Lets `kept` be `text`, unless that is empty. Writers repeat their descriptors: only what is more counts.
+void TraceLines::keep(std::string& kept, std::string_view text) {
+  if (text.empty() || kept == text) return;
+  const size_t bytes = text_bytes_ - kept.size() + text.size();
+  if (text.size() > kept.size() && bytes > kMostTextBytes) {
+    ++left_out_;
+    return;
+  }
+  text_bytes_ = bytes;
+  kept = text;
 }
 
 uint32_t TraceLines::number(uint64_t uuid) {
@@ -110,8 +116,8 @@ void TraceLines::name_process(uint32_t machine, int64_t pid, std::string_view na
   const uint64_t id = key(machine, pid);
   if (!processes_.contains(id) && processes_.size() >= kMostNames) return;
   NamedProcess& process = processes_[id];
-  if (!name.empty() && room_for(name.size())) process.name = name;
-  if (!command.empty() && room_for(command.size())) process.command = command;
+  keep(process.name, name);
+  keep(process.command, command);
   if (!name.empty()) process.gpu = imported::gpu_of_name(name);
 }
 
@@ -148,7 +154,7 @@ uint32_t TraceLines::thread_descriptor(uint64_t uuid, std::string_view message, 
   for (WireFields field(message); field.next();) {
     if (field.number() == thread_pid) line.pid = static_cast<int32_t>(field.value());
     if (field.number() == thread_tid) line.tid = static_cast<int32_t>(field.value());
-    if (field.number() == perfetto::thread_name && room_for(field.bytes().size())) line.name = field.bytes();
+    if (field.number() == perfetto::thread_name) keep(line.name, field.bytes());
   }
   if (line.pid > 0 && line.pid <= kMostPid && main_pid_ == 0 && machine == 0 &&
       processes_.find(key(machine, line.pid)) == processes_.end())
@@ -173,7 +179,7 @@ uint32_t TraceLines::describe(std::string_view message, uint32_t machine) {
       case track_name:
       case track_static_name:
       case track_atrace_name:
-        if (!field.bytes().empty() && room_for(field.bytes().size())) line->name = field.bytes();
+        keep(line->name, field.bytes());
         break;
       case track_process:
         line->has_process = true;
@@ -228,10 +234,9 @@ void TraceLines::process_tree(std::string_view message, uint32_t machine) {
     const uint64_t known = key(machine, id);
     if (processes_.size() >= kMostNames && !processes_.contains(known)) continue;
     NamedProcess& process = processes_[known];
-    if (!room_for(2 * text.size())) continue;
-    const std::string program = text.substr(0, text.find(' '));
-    if (process.name.empty()) process.name = program.substr(program.rfind('/') + 1);
-    process.command = std::move(text);
+    const std::string_view program = std::string_view(text).substr(0, text.find(' '));
+    if (process.name.empty()) keep(process.name, program.substr(program.rfind('/') + 1));
+    keep(process.command, text);
   }
 }
 

@@ -107,7 +107,7 @@ class TraceLines {
   imported::ScopeId scope(uint32_t machine);
   void name_process(uint32_t machine, int64_t pid, std::string_view name, std::string_view command);
   void name_thread(uint32_t machine, int64_t pid, int64_t tid, std::string_view name);
-  bool room_for(size_t bytes);
+  void keep(std::string& kept, std::string_view text);
   int64_t thread(uint32_t machine, int64_t process, int64_t tid);
   void resolve(TraceLine& line, int64_t trusted_pid);
   bool gpu_of(const TraceLine& line, int64_t& gpu) const;

@@ -158,6 +158,25 @@ enum class EventType : uint32_t { kLegacy = 0, kBegin = 1, kEnd = 2, kInstant = 
 /// The clocks of every trace (BuiltinClock); 64 to 127 belong to one sequence, others are the trace's own.
 namespace builtin_clock {
 inline constexpr uint32_t kRealtime = 1, kMonotonic = 3, kMonotonicRaw = 5, kBoottime = 6;
+/// Linux's name; "" for clocks that are not Linux's or of one process or thread only.
+constexpr std::string_view name(uint32_t clock) {
+  switch (clock) {
+    case kRealtime:
+      return "CLOCK_REALTIME";
+    case 2:
+      return "CLOCK_REALTIME_COARSE";
+    case kMonotonic:
+      return "CLOCK_MONOTONIC";
+    case 4:
+      return "CLOCK_MONOTONIC_COARSE";
+    case kMonotonicRaw:
+      return "CLOCK_MONOTONIC_RAW";
+    case kBoottime:
+      return "CLOCK_BOOTTIME";
+    default:
+      return {};
+  }
+}
 }  // namespace builtin_clock
 
 /// TracePacket.sequence_flags.

@@ -144,11 +144,12 @@ void TraceReader::take(const PacketHead& head, SequenceState& state) {
 
 // Trace time is the primary clock's; the others follow from the snapshots.
 void TraceReader::clock_rows() {
-  std::string_view name = "CLOCK_BOOTTIME";
-  if (clocks_.primary() == builtin_clock::kRealtime) name = "CLOCK_REALTIME";
-  if (clocks_.primary() == builtin_clock::kMonotonic) name = "CLOCK_MONOTONIC";
-  if (clocks_.primary() == builtin_clock::kMonotonicRaw) name = "CLOCK_MONOTONIC_RAW";
-  writer_.property(Table::kEnd, 0, "clock", name);
+  if (const std::string_view name = builtin_clock::name(clocks_.primary()); !name.empty())
+    writer_.property(Table::kEnd, 0, "clock", name);
+  else
+    writer_.note(
+        0, NoteSeverity::kWarning,
+        fmt::format("the times are those of the file's clock {}, which tacho does not know", clocks_.primary()));
   clocks_.each_moment([&](const SnapshotClocks::BuiltinMoment& moment) {
     if (moment.monotonic == kUnknown && moment.realtime == kUnknown) return;
     writer_.add(event::row::Clock{.raw = moment.primary,

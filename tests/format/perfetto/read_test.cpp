@@ -652,5 +652,19 @@ TEST(PerfettoRead, LongNamesThatAreRepeated) {
   EXPECT_EQ(told(*trace).find("left out"), std::string::npos) << told(*trace);
 }
 
+TEST(PerfettoRead, PrimaryClocksOfEveryKind) {
+  const auto clock = [](uint64_t primary) {
+    Proto snapshot;
+    for (const uint64_t id : {primary, uint64_t{1}}) snapshot.message(1, Proto().number(1, id).number(2, 1000));
+    PacketsMaker made;
+    made.packet(Proto().message(6, snapshot.number(2, primary))).packet(slice(1000, 3, "here"));
+    const auto trace = read_bytes(made.text());
+    return std::string(trace->property(Table::kEnd, 0, "clock").value_or("")) + told(*trace);
+  };
+  EXPECT_EQ(clock(6), "CLOCK_BOOTTIME");
+  EXPECT_EQ(clock(4), "CLOCK_MONOTONIC_COARSE");
+  EXPECT_EQ(clock(9), "the times are those of the file's clock 9, which tacho does not know\n");
+}
+
 }  // namespace
 }  // namespace tacho::test

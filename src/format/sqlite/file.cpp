@@ -365,6 +365,7 @@ bool TableScan::gather(uint64_t payload, const uint8_t* local, uint64_t local_si
   while (scratch_.size() < payload) {
     const uint8_t* const page = file_->page(next);
     if (page == nullptr) return bad("a row goes on in a page that does not exist");
+    if (++overflow_pages_ > file_->page_count()) return bad("several rows go on in the same page");
     const uint64_t take = std::min<uint64_t>(each, payload - scratch_.size());
     scratch_.insert(scratch_.end(), page + 4, page + 4 + take);
     next = big32(page);
@@ -428,6 +429,7 @@ double TableScan::real(int column, double missing) const {
 
 bool TableScan::seek(int64_t rowid) {
   if (error_ != nullptr) return false;
+  overflow_pages_ = 0;
   // Binary search in each page's cells, from the root down; keeps the path so that next() can continue from there.
   uint32_t number = root_;
   const uint32_t usable = file_->usable_size();

@@ -168,6 +168,7 @@ class TableScan {
   std::vector<Level> stack_;
   bool started_ = false;
   uint32_t pages_visited_ = 0;
+  uint32_t overflow_pages_ = 0;    // of the rows since the last seek()
   const uint8_t* leaf_ = nullptr;  // the page
   uint32_t leaf_number_ = 0;
   const uint8_t* pointers_ = nullptr;

@@ -19,7 +19,8 @@ bool is_packed(const std::string& path);
 bool is_database(const std::string& path);
 
 /// Unpacks the database in the compressed file at `path` into a temporary file, and makes it one without a write-ahead
-/// log. Errors: damaged or cut off data (with the place), no database in it, not enough free disk in $TMPDIR.
+/// log. What follows the last page that the database's header speaks of stays packed. Errors: damaged or cut off data
+/// (with the place), no database in it, not enough free disk in $TMPDIR.
 Result<TemporaryFile> unpack(const std::string& path);
 
 }  // namespace tacho::sqlite

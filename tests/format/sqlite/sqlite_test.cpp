@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <random>
 
@@ -274,6 +276,68 @@ TEST(Database, DamagedPagesAreErrorsNotCrashes) {
   }
   EXPECT_GT(opened, 1000);
   EXPECT_GT(failed, 50);
+}
+
+std::string content(const std::string& path) {
+  std::string bytes(std::filesystem::file_size(path), '\0');
+  std::FILE* const file = std::fopen(path.c_str(), "rb");
+  EXPECT_EQ(std::fread(bytes.data(), 1, bytes.size(), file), bytes.size());
+  std::fclose(file);
+  return bytes;
+}
+
+// One leaf: a row of about a hundred overflow pages and twenty short ones.
+std::string with_long_row(const std::string& path) {
+  sqlite3* raw = nullptr;
+  EXPECT_EQ(sqlite3_open(path.c_str(), &raw), SQLITE_OK);
+  const Connection connection(raw);
+  EXPECT_EQ(sqlite3_exec(raw,
+                         "PRAGMA page_size=512; CREATE TABLE t(id integer primary key, c text);"
+                         "INSERT INTO t VALUES(1, printf('%.*c', 50830, 'x'));"
+                         "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 21)"
+                         "INSERT INTO t SELECT i, 'y' FROM n",
+                         nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  return content(path);
+}
+
+TEST(Database, RowsThatShareTheirOverflowPages) {
+  const Folder folder;
+  std::string bytes = with_long_row(folder / "a.db");
+  char* const leaf = bytes.data() + 512;
+  ASSERT_EQ(leaf[0], 0x0d);
+  ASSERT_EQ(leaf[4], 21);
+  for (int row = 1; row < 21; ++row) std::memcpy(leaf + 8 + 2 * row, leaf + 8, 2);
+  std::FILE* const file = std::fopen((folder / "a.db").c_str(), "wb");
+  std::fwrite(bytes.data(), 1, bytes.size(), file);
+  std::fclose(file);
+  const auto database = Database::open(folder / "a.db");
+  ASSERT_TRUE(database) << database.error().message;
+  NamedScan scan(*database, *database->table("t"), {"id", "c"});
+  EXPECT_TRUE(scan.next());
+  EXPECT_FALSE(scan.next());
+  ASSERT_FALSE(scan.status());
+  EXPECT_NE(scan.status().error().message.find("several rows go on in the same page"), std::string::npos);
+  // One after the other each may be sought any number of times.
+  NamedScan jump(*database, *database->table("t"), {"id", "c"});
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(jump.seek(1));
+}
+
+TEST(Database, WhatFollowsACompressedDatabaseIsNotUnpacked) {
+  const Folder folder;
+  const std::string bytes = with_long_row(folder / "a.db");
+  for (const size_t more : {0, 1, 5'000'000}) {
+    const gzFile file = gzopen((folder / "a.db.gz").c_str(), "wb");
+    const std::string packed = bytes + std::string(more, '\0');
+    ASSERT_EQ(gzwrite(file, packed.data(), static_cast<unsigned>(packed.size())), static_cast<int>(packed.size()));
+    gzclose(file);
+    const auto database = Database::open(folder / "a.db.gz");
+    ASSERT_TRUE(database) << database.error().message;
+    EXPECT_EQ(database->file().size(), bytes.size());
+    NamedScan scan(*database, *database->table("t"), {"id"});
+    while (scan.next()) continue;
+    EXPECT_EQ(scan.rows(), 21u);
+  }
 }
 
 // As many leaves as an interior page holds, a few less and a few more: every way of ending a level.

@@ -1,6 +1,8 @@
 // Finds members of JSON objects (extdata.h).
 #include "format/rocpd/extdata.h"
 
+#include <algorithm>
+
 #include "event/schema.h"
 #include "format/json/tokens.h"
 
@@ -10,42 +12,54 @@ namespace {
 using json::JsonOutcome;
 using json::JsonTokens;
 
-// Calls found(json) at the value of the member `key`; false if the object has no such member or is damaged before it.
-bool at_member(std::string_view object, std::string_view key, auto found) {
-  if (object.find(key) == std::string_view::npos) return false;
+// Calls take(json, name) at the value of each member, which it moves behind or stops at by returning false.
+void each_member(std::string_view object, auto take) {
   std::string text(object);
   text.append(64, '\0');
   JsonTokens json(text.data(), text.data() + object.size());
-  if (json.expect('{') != JsonOutcome::kOk) return false;
+  if (json.expect('{') != JsonOutcome::kOk) return;
   while (json.peek() == '"') {
     std::string_view name;
     bool escaped = false;
-    if (json.raw_string(name, escaped) != JsonOutcome::kOk || json.expect(':') != JsonOutcome::kOk) return false;
-    if (name == key) return found(json);
-    if (json.skip() != JsonOutcome::kOk) return false;
+    if (json.raw_string(name, escaped) != JsonOutcome::kOk || json.expect(':') != JsonOutcome::kOk) return;
+    if (!take(json, name)) return;
     if (json.peek() == ',') json.step();
   }
-  return false;
 }
 
 }  // namespace
 
 bool text_member(std::string_view object, std::string_view key, std::string& value) {
-  return at_member(object, key, [&](JsonTokens& json) {
-    std::string_view found;
+  bool found = false;
+  if (object.find(key) == std::string_view::npos) return false;
+  each_member(object, [&](JsonTokens& json, std::string_view name) {
+    if (name != key) return json.skip() == JsonOutcome::kOk;
+    std::string_view text;
     std::string buffer;
-    if (json.peek() != '"' || json.string(found, buffer) != JsonOutcome::kOk) return false;
-    value = found;
+    found = json.peek() == '"' && json.string(text, buffer) == JsonOutcome::kOk;
+    if (found) value = text;
+    return false;
+  });
+  return found;
+}
+
+void number_members(std::string_view object, std::span<const std::string_view> keys, std::span<int64_t> values) {
+  std::fill(values.begin(), values.end(), event::kUnknown);
+  each_member(object, [&](JsonTokens& json, std::string_view name) {
+    const auto key = std::find(keys.begin(), keys.end(), name);
+    const char first = json.peek();
+    if (key == keys.end() || first == '"' || first == '{' || first == '[') return json.skip() == JsonOutcome::kOk;
+    std::string_view word;
+    if (json.word(word) != JsonOutcome::kOk) return false;
+    int64_t& value = values[static_cast<size_t>(key - keys.begin())];
+    if (value == event::kUnknown && !json::integer(word, value)) value = event::kUnknown;
     return true;
   });
 }
 
 int64_t number_member(std::string_view object, std::string_view key) {
   int64_t value = event::kUnknown;
-  at_member(object, key, [&](JsonTokens& json) {
-    std::string_view word;
-    return json.peek() != '"' && json.word(word) == JsonOutcome::kOk && json::integer(word, value);
-  });
+  if (object.find(key) != std::string_view::npos) number_members(object, {&key, 1}, {&value, 1});
   return value;
 }
 

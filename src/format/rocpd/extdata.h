@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -11,5 +12,8 @@ namespace tacho::format::rocpd {
 bool text_member(std::string_view object, std::string_view key, std::string& value);
 /// The whole number of a member; event::kUnknown if it has none that is one.
 int64_t number_member(std::string_view object, std::string_view key);
+
+/// The same for several members, in one go through the object: values[i] is that of keys[i].
+void number_members(std::string_view object, std::span<const std::string_view> keys, std::span<int64_t> values);
 
 }  // namespace tacho::format::rocpd

@@ -92,13 +92,15 @@ RecordingReader::PmcValue RecordingReader::value_in(const NamedScan& scan) const
   for (int i = 0; i < 5; ++i) value.place[static_cast<size_t>(i)] = scan.number(4 + i);
   const std::string_view data = scan.string(9);
   if (data.size() <= 2) return value;
-  static constexpr std::string_view kNames[5][2] = {
-      {"xcc", "XCC"}, {"shader_engine", "SE"}, {"shader_array", "SA"}, {"wgp", "WGP"}, {"instance", "INSTANCE"}};
+  static constexpr std::string_view kNames[] = {"xcc", "shader_engine", "shader_array", "wgp",  "instance", "XCC", "SE",
+                                                "SA",  "WGP",           "INSTANCE",     "pass", "sample_id"};
+  std::array<int64_t, std::size(kNames)> told{};
+  number_members(data, kNames, told);
   for (size_t i = 0; i < 5; ++i)
-    for (const std::string_view name : kNames[i])
-      if (value.place[i] == kUnknown) value.place[i] = number_member(data, name);
-  value.pass = number_member(data, "pass");
-  if (value.sample == 0) value.sample = std::max<int64_t>(number_member(data, "sample_id"), 0);
+    for (const int64_t place : {told[i], told[5 + i]})
+      if (value.place[i] == kUnknown) value.place[i] = place;
+  value.pass = told[10];
+  if (value.sample == 0) value.sample = std::max<int64_t>(told[11], 0);
   return value;
 }
 

@@ -49,10 +49,11 @@ Translator::Lane Translator::lane(const Event& event) {
 
 // `grid` counts workgroups, as CUDA and HIP launches do.
 int64_t Translator::kernel(int64_t name, const int64_t (&grid)[3], const int64_t (&block)[3], int64_t registers,
-                           int64_t shared, int64_t graph) {
+                           int64_t shared, int64_t private_bytes, int64_t graph) {
   row::Kernel row = imported::launch_of(name, grid, block, false);
   row.registers = registers;
   row.shared_dynamic = shared;
+  row.private_bytes = private_bytes;
   row.graph = known(graph);
   return kernels_.row(writer_, row);
 }
@@ -109,10 +110,11 @@ void Translator::kernel_event(const Event& event) {
                     .graph_node = known(event.graph_node),
                     .arguments = collective(event)};
   if (event.block[0] == kUnknown && row.correlation != 0) {
-    deferred_.add({{on.process, row.correlation}, row, name, event.registers, event.shared, event.graph});
+    deferred_.add(
+        {{on.process, row.correlation}, row, name, event.registers, event.shared, event.private_bytes, event.graph});
     return;
   }
-  row.dim = kernel(name, event.grid, event.block, event.registers, event.shared, event.graph);
+  row.dim = kernel(name, event.grid, event.block, event.registers, event.shared, event.private_bytes, event.graph);
   work(row, event, on.process);
 }
 
@@ -213,6 +215,7 @@ bool Translator::device_line(const Event& event) {
                 .registers = event.registers,
                 .shared = event.shared,
                 .static_shared = kUnknown,
+                .private_bytes = event.private_bytes,
                 .direction = imported::copy_direction(event.name),
                 .copies = !event.memcpy_details.empty() || event.name.find("emcpy") != std::string_view::npos,
                 .fills = event.name.find("emset") != std::string_view::npos,
@@ -279,6 +282,7 @@ void Translator::device_event(const Nameless& each, const Id& pid, const Id& tid
     kernel.registers = each.registers;
     kernel.shared_static = each.static_shared;
     kernel.shared_dynamic = each.shared;
+    kernel.private_bytes = each.private_bytes;
     writer_.add(row::Dispatch{.track = on.track,
                               .start = each.time,
                               .duration = each.duration,

@@ -165,6 +165,7 @@ JsonOutcome argument(JsonTokens& json, Event& event, std::string_view key, bool 
     case 14:
       if (is(key, "correlation_id")) return number_value(json, integer, event.correlation);
       if (is(key, "kernel_details")) return text_value(json, event, event.kernel_details);
+      if (is(key, "private memory")) return number_value(json, integer, event.private_bytes);
       if (is(key, "memcpy_details")) return text_value(json, event, event.memcpy_details);
       if (is(key, "Out msg nelems")) return number_value(json, integer, event.collective.out_elements);
       break;
@@ -223,8 +224,9 @@ void clear(Event& event) {
   event.process = event.thread = event.id = Id{};
   event.time = event.duration = event::kUnknown;
   event.correlation = event.external = event.device = event.context = event.stream = event.bytes = event.registers =
-      event.shared = event.address = event.device_type = event.sequence = event.device_id = event.graph_node =
-          event.graph = event.priority = event.from_device = event.to_device = event.rank = event::kUnknown;
+      event.shared = event.private_bytes = event.address = event.device_type = event.sequence = event.device_id =
+          event.graph_node = event.graph = event.priority = event.from_device = event.to_device = event.rank =
+              event::kUnknown;
   for (int i = 0; i < 3; ++i) event.grid[i] = event.block[i] = event::kUnknown;
   event.values.clear();
   event.bad_values = 0;

@@ -33,10 +33,10 @@ struct Event {
   // args
   int64_t correlation = event::kUnknown, external = event::kUnknown, device = event::kUnknown,
           context = event::kUnknown, stream = event::kUnknown, bytes = event::kUnknown, registers = event::kUnknown,
-          shared = event::kUnknown, address = event::kUnknown, device_type = event::kUnknown,
-          sequence = event::kUnknown, device_id = event::kUnknown, graph_node = event::kUnknown,
-          graph = event::kUnknown, priority = event::kUnknown, from_device = event::kUnknown,
-          to_device = event::kUnknown, rank = event::kUnknown;
+          shared = event::kUnknown, private_bytes = event::kUnknown, address = event::kUnknown,
+          device_type = event::kUnknown, sequence = event::kUnknown, device_id = event::kUnknown,
+          graph_node = event::kUnknown, graph = event::kUnknown, priority = event::kUnknown,
+          from_device = event::kUnknown, to_device = event::kUnknown, rank = event::kUnknown;
   int64_t grid[3] = {event::kUnknown, event::kUnknown, event::kUnknown};   // workgroups
   int64_t block[3] = {event::kUnknown, event::kUnknown, event::kUnknown};  // work-items
   std::string_view label, kind, description;        // args.name or args.labels of metadata, args.kind, args.desc

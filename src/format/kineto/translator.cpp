@@ -313,10 +313,10 @@ Status Translator::finish_deferred() {
   while (deferred_.next(waiting)) {
     const auto* const launch = launches_.find(waiting.call);
     const int64_t shared = waiting.shared != kUnknown || launch == nullptr ? waiting.shared : launch->value.shared;
-    waiting.row.dim =
-        launch != nullptr
-            ? kernel(waiting.name, launch->value.grid, launch->value.block, waiting.registers, shared, waiting.graph)
-            : kernel(waiting.name, kNothing, kNothing, waiting.registers, shared, waiting.graph);
+    waiting.row.dim = launch != nullptr ? kernel(waiting.name, launch->value.grid, launch->value.block,
+                                                 waiting.registers, shared, waiting.private_bytes, waiting.graph)
+                                        : kernel(waiting.name, kNothing, kNothing, waiting.registers, shared,
+                                                 waiting.private_bytes, waiting.graph);
     work(waiting.row, untied, waiting.call.process);
   }
   return {};

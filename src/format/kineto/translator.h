@@ -53,7 +53,7 @@ class Translator {
   struct Deferred {  // a kernel whose launch shape stands in its API call
     OwnedId call;
     event::row::Dispatch row;
-    int64_t name, registers, shared, graph;
+    int64_t name, registers, shared, private_bytes, graph;
     bool operator<(const Deferred& other) const { return call < other.call; }
   };
   struct Flow {
@@ -85,7 +85,7 @@ class Translator {
   };
   struct Nameless {  // an event that may be a GPU's work: its process has no name yet
     int64_t block_scope, pid, tid, time, duration, name, correlation, bytes;
-    int64_t grid[3], block[3], registers, shared, static_shared;
+    int64_t grid[3], block[3], registers, shared, static_shared, private_bytes;
     event::CopyDirection direction;
     bool copies, fills;
     bool work;  // says itself that it is a kernel or copy
@@ -128,7 +128,7 @@ class Translator {
   template <typename Row>
   void work(const Row& row, const Event& event, int64_t process);
   int64_t kernel(int64_t name, const int64_t (&grid)[3], const int64_t (&block)[3], int64_t registers, int64_t shared,
-                 int64_t graph);
+                 int64_t private_bytes, int64_t graph);
   int64_t collective(const Event& event);
   int64_t label(std::string_view name, std::string_view category, event::MarkerKind kind);
   void bad(event::Table table) { writer_.lose(0, table, event::LossReason::kBadInput, 1); }

@@ -408,6 +408,13 @@ class Torch(Kineto):
         self.assertEqual(self.query(path, "select count(*) from tacho.reading"), [[4096]])
         self.assertRegex(self.info(path), r"904 reading[a-z ]*: bad input row")
 
+    def test_values_of_profiler_ranges_that_are_no_numbers(self):
+        text = json.dumps({"traceEvents": [span("k", 1, 5, "cuda_profiler_range", 0, 0, a=1, b="B", c="C", d="no", e=None)]})
+        path = self.folder / "t.json"
+        path.write_text(text.replace('"B"', "NaN").replace('"C"', "1e999"))
+        self.assertEqual(self.query(path, "select value from tacho.counter_value"), [[1.0]])
+        self.assertRegex(self.info(path), r"3 counter_value records: bad input row")
+
     def test_backslashes_of_windows(self):
         def read(text):
             path = self.written("t.json", '{"traceEvents": [%s]}' % ", ".join(

@@ -84,6 +84,11 @@ class Exporter {
     TACHO_TRY(timeline_.run(*this));
     if (launches_ != nullptr) TACHO_TRY(launches_->status());
     options_.remark_forgotten(calls_.forgotten());
+    if (not_finite_ > 0)
+      options_.remark(
+          fmt::format("JSON cannot express infinite values and those that are not a number: {} of counters {} "
+                      "left out",
+                      not_finite_, not_finite_ == 1 ? "was" : "were"));
     json_.end_line().end_array().end_object().end_line();
     return {};
   }
@@ -517,7 +522,10 @@ class Exporter {
     const double value =
         (what.table == Table::kReading ? what.cell<column::Reading::value>() : what.cell<column::CounterValue::value>())
             .value();
-    if (!std::isfinite(value)) return;  // JSON cannot express it
+    if (!std::isfinite(value)) {
+      ++not_finite_;
+      return;
+    }
     const int64_t pid = name_process(tracks_.process(what.track));
     std::string name;
     const int64_t device = trace_.cell(Table::kTrack, what.track, column::Track::device);
@@ -565,7 +573,7 @@ class Exporter {
   std::vector<std::pair<std::string_view, std::string_view>> told_;
   std::vector<std::string> ready_[event::kFactTables];
   std::string scratch_;
-  int64_t base_ = 0, last_ = 0, flows_ = 0, next_line_ = 0x7fffffff;
+  int64_t base_ = 0, last_ = 0, flows_ = 0, not_finite_ = 0, next_line_ = 0x7fffffff;
 };
 
 }  // namespace

@@ -114,5 +114,18 @@ TEST(ChromeJson, NegativeAndUnknownTimes) {
             "[('before zero', 0.0, 0.01, None), ('open', 5.1, 1.9, 'not recorded'), ('later', 5.3, 1.7, None)]\n");
 }
 
+TEST(ChromeJson, ValuesThatAreNotFinite) {
+  Maker made;
+  const int64_t process = made.process(5), counter = made.counter("c");
+  for (const double value : {1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
+    made.reading(process, 0, counter, "c", 100, value);
+  std::vector<std::string> remarks;
+  format::ExportOptions options;
+  options.remarks = &remarks;
+  EXPECT_EQ(python(*made.open(), "print([i['args']['value'] for i in e if i['ph']=='C'])\n", options), "[1]\n");
+  EXPECT_EQ(remarks, (std::vector<std::string>{"JSON cannot express infinite values and those that are not a number: 2 "
+                                               "of counters were left out"}));
+}
+
 }  // namespace
 }  // namespace tacho::test

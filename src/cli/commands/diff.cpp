@@ -1,0 +1,74 @@
+// `tacho diff A B`: two traces, compared name by name.
+#include "analysis/diff.h"
+
+#include <unistd.h>
+
+#include <charconv>
+
+#include "cli/command.h"
+#include "cli/files/open_trace.h"
+#include "cli/shared/command_line.h"
+#include "report/answer.h"
+#include "report/output.h"
+#include "report/shorten.h"
+
+namespace tacho::cli {
+
+int run_diff(int argc, char** argv) {
+  CommandOptions app("Compare two traces: per kernel, API function, marker, copy direction or framework operator.",
+                     "tacho diff");
+  std::string a, b, by_text = "kernel", format = "text", limit;
+  size_t top = 0;
+  app.add_option("a", a, "trace of any format that tacho reads: before").required();
+  app.add_option("b", b, "the other one: after").required();
+  app.add_option("--by", by_text,
+                 "kernel, api, marker, copy or operator (GPU time under the innermost framework operator)")
+      .capture_default_str();
+  app.add_option("--fail-above", limit, "exit with 3 when B's total time is more than so much above A's, like 5%")
+      .type_name("PERCENT");
+  app.add_option("--top", top, "only the first N rows; 0 = all").capture_default_str();
+  app.add_option("--output-format", format, "text, json or csv").one_of({"text", "json", "csv"}).capture_default_str();
+  app.footer("p is the probability that durations differ so much by chance alone "
+             "(Mann-Whitney U); without one: fewer than 8 calls.");
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
+  double percent = -1;
+  if (!limit.empty()) {
+    std::string_view digits = limit;
+    if (digits.ends_with('%')) digits.remove_suffix(1);
+    const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), percent);
+    if (error != std::errc() || stop != digits.data() + digits.size() || !(percent >= 0))
+      return complain(kBadInput, "--fail-above " + limit + ": write a percentage, like 5%");
+  }
+  const auto by = analysis::parse_diff_by(by_text);
+  if (!by) return complain(kBadInput, by.error().message);
+  const auto before = open_trace(a);
+  if (!before) return complain(kBadInput, before.error().message);
+  const auto after = open_trace(b);
+  if (!after) return complain(kBadInput, after.error().message);
+  const auto diff = analysis::diff(**before, **after, *by);
+  if (!diff) return complain(kBadInput, diff.error().message);
+  report::Answer answer = analysis::diff_answer(*diff);
+  const double change =
+      diff->total_a > 0 ? (static_cast<double>(diff->total_b) / static_cast<double>(diff->total_a) - 1) * 100.0 : 0.0;
+  const report::ShowOptions options = {.face = report::face_of(format), .most = top};
+  if (options.face == report::AnswerFormat::kText && diff->rows > 0) {
+    const report::Screen screen = report::screen_of(STDOUT_FILENO);
+    const auto time = [](int64_t ns) { return report::format_duration(static_cast<double>(ns)); };
+    const auto line = [&](std::string_view head, const std::string& path, const std::string& tail) {
+      const size_t beside = report::display_width(head) + report::display_width(tail);
+      const size_t room = screen.fit() == 0 ? SIZE_MAX : screen.fit() - std::min(beside, screen.fit() - 10);
+      report::print("{}{}{}\n", head, report::shortened_path(report::clean(path), room), tail);
+    };
+    line(fmt::format("A  {}  ", time(diff->total_a)), a, "");
+    line(fmt::format("B  {}  ", time(diff->total_b)), b, fmt::format("  ({:+.2f} %)", change));
+    report::print("\n");
+  }
+  answer.when_empty = fmt::format("neither trace has anything to compare by {}", by_text);
+  report::show(answer, options);
+  if (percent >= 0 && change > percent)
+    return complain(kFailAbove, fmt::format("{} takes {:.2f} % more than {}: above the {} % that --fail-above allows",
+                                            b, change, a, percent));
+  return kOk;
+}
+
+}  // namespace tacho::cli

@@ -609,7 +609,7 @@ TEST(PerfettoRead, ManySlicesOpenAtOnce) {
 
 TEST(PerfettoRead, BeginsWithoutEndsOnManyLines) {
   PacketsMaker made;
-  for (uint64_t i = 0; i < 1'500'000; ++i)
+  for (uint64_t i = 0; i < 3'000'000; ++i)
     made.packet(Proto().number(8, 1000 + i).number(10, 1).message(11, Proto().number(9, 1).number(11, 1 + i % 50)));
   // The files' pages are no memory that a limit on data counts.
   const auto read = [&] {

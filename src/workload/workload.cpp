@@ -139,6 +139,10 @@ std::string guess(const std::string& folder, int depth = 4) {
     if (name.ends_with(".ncu-rep") || name.ends_with(".nsys-rep"))
       return fmt::format("it holds output of NVIDIA's tools ({})", name);
     if (name == "sysinfo.csv") {
+      std::error_code ignored;
+      if (std::filesystem::exists(folder + "/roofline.csv", ignored) &&
+          !std::filesystem::exists(folder + "/profiling_config.yaml", ignored))
+        return "it has the roofs of the device alone (roofline.csv), as profile --bench-only leaves them";
       std::string why = "the profile run did not finish";
       if (const auto runs = read_runs(folder); runs && !runs->empty())
         why = runs->back().exit_code != 0

@@ -519,6 +519,9 @@ class Samples(StandIn):
         self.assertEqual(self.profile("mixed", 10, "-b", "7", "21").stdout, self.plain("mixed", 10) * 2)  # in its own run
         self.assertEqual(len(self.rows()), 10)
         self.assertEqual(sum(int(row["Samples"]) for row in self.samples()), 40)
+        self.profile("mixed", 10, "-b", "7", "--pc-sampling", "--overwrite")
+        self.assertEqual(len(self.rows()), 10)
+        self.assertEqual(sum(int(row["Samples"]) for row in self.samples()), 40)
 
     def test_ranks_of_mpi(self):
         if shutil.which("mpirun.openmpi") is None or shutil.which("mpicc.openmpi") is None:

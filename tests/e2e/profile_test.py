@@ -101,12 +101,31 @@ class Refusals(Profile):
         self.refused("-n", "x", "-b", "2", "--roof-only", *program, needles=("--block", "--roof-only"))
         self.refused("-n", "x", "--set", "launch_stats", "--roof-only", *program, needles=("--set", "--roof-only"))
         self.refused("-n", "x", "--roof-only", "--no-roof", *program, needles=("--roof-only", "--no-roof"))
+        for words in (("-b", "2"), ("--set", "launch_stats"), ("--roof-only",), ("--no-roof",), ("--pc-sampling",), ("--torch-trace",), ("--dry-run",)):
+            self.refused("-n", "x", "--bench-only", *words, needles=(words[0], "--bench-only", "together"))
+        self.refused("--bench-only", needles=("-n NAME",))
         self.refused("-n", "x", "--iteration-multiplexing", "--no-native-tool", *program,
                      needles=("--iteration-multiplexing", "--no-native-tool"))
         self.refused("-n", "x", "--iteration-multiplexing", "--attach-pid", "1", *program,
                      needles=("--iteration-multiplexing", "--attach-pid"))
         self.refused("-n", "x", "--iteration-multiplexing", "kernels", *program, needles=("kernel_launch_params",))
         self.refused("-n", "x", "--iteration-multiplexing", "--replay", "kernel", *program, needles=("--replay kernel",))
+
+    def test_the_documents_word_profiler_and_their_dashes(self):
+        """'rocprof-compute profiler -–name <name> -- script.sh', as the users' documents print it."""
+        script = self.folder / "script.sh"
+        script.write_text("#!/bin/sh\nexec ./vcopy -n 4096\n")
+        script.chmod(0o755)
+        self.profile("-\u2013name", "seed", "\u2014device", "cpu", "-q", "--", "./script.sh", program=(PERSONALITY, "profiler"))
+        self.assertTrue((self.folder / "workloads" / "seed" / "cpu" / "pmc_perf_0.csv").exists())
+        kept = self.profile("-n", "words", "--device", "cpu", "-q", "--", "echo", "-\u2013kept", program=(PERSONALITY, "profile"))
+        self.assertIn("-\u2013kept", kept.stdout.decode(), "words of the program stay")
+
+    def test_pc_sampling_needs_experimental_under_upstreams_name(self):
+        self.refused("-n", "x", "--pc-sampling", "--device", "cpu", "--", "./vcopy", program=(PERSONALITY, "profile"), needles=("--experimental",))
+        self.refused("-n", "x", "--pc-sampling", "--device", "cpu", "--", "./vcopy", program=(PERSONALITY, "--experimental", "profile"),
+                     needles=("--pc-sampling", "takes no PC samples"))
+        self.refused("-n", "x", "--pc-sampling", "--device", "cpu", "--", "./vcopy", needles=("--pc-sampling", "takes no PC samples"))
 
     def test_what_the_device_cannot_do(self):
         self.refused("-n", "x", "--device", "cpu", "--cache-control", "all", "--", "./vcopy", needles=("--cache-control all", "emptied"))

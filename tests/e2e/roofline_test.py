@@ -281,6 +281,22 @@ class Roofline(Case):
         self.assertNotIn("[roofline]", done.stderr)
         self.assertEqual(list((self.folder / "workloads" / "two").rglob("roofline.csv")), [])
 
+    def test_roofs_without_a_program(self):
+        """profile --bench-only: the roofs alone, measured each time."""
+        if not self.devices():
+            self.skipTest("no device to measure")
+        done = self.run_it("profile", "--name", "bare", "--device", "cpu", "--bench-only", "-q", "--", "never", "started")
+        self.assertIn(done.returncode, (0, 125), done.stderr)  # 125: a busy machine's figures may contradict each other
+        self.assertIn("never is not started", done.stderr)
+        folder = self.folder / "workloads" / "bare" / "cpu"
+        self.assertGreater(float(next(csv.DictReader((folder / "roofline.csv").read_text().splitlines()))["HBMBw"]), 0)
+        self.assertEqual(next(csv.DictReader((folder / "sysinfo.csv").read_text().splitlines()))["ip_blocks"], "roofline")
+        again = self.run_it("profile", "--name", "bare", "--device", "cpu", "--roofline-bench-only")
+        self.assertEqual(again.returncode, 125)
+        self.assertIn("--overwrite measures the device anew", again.stderr)
+        said = self.run_it("analyze", "-p", folder)
+        self.assertIn("roofs of the device alone", said.stderr)
+
     def test_known_kernels_on_the_virtual_gpu(self):
         """A copy, a loop of FMAs and a tiled product: counts from the interpreter, times from PoCL."""
         if not self.devices():

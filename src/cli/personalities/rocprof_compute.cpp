@@ -19,11 +19,34 @@ bool is_general_flag(std::string_view text) {
          text == "--experimental";
 }
 
+// "-–name", as documents print it that turn two hyphens into a dash, is "--name". Words behind a -- stay.
+std::string with_hyphens(std::string_view word) {
+  size_t at = 0;
+  bool dash = false;
+  for (;;) {
+    const std::string_view rest = word.substr(at);
+    if (rest.starts_with("\u2013") || rest.starts_with("\u2014")) {
+      dash = true;
+      at += 3;
+    } else if (rest.starts_with('-')) {
+      ++at;
+    } else {
+      return dash && !rest.empty() ? "--" + std::string(rest) : std::string(word);
+    }
+  }
+}
+
 }  // namespace
 
 int personality_rocprof_compute(int argc, char** argv) {
   std::string program(argv[0]);
   program = program.substr(program.rfind('/') + 1);
+  std::vector<std::string> words(argv, argv + argc);
+  std::vector<char*> pointers;
+  for (size_t i = 0; i < words.size() && words[i] != "--"; ++i) words[i] = with_hyphens(words[i]);
+  for (std::string& each : words) pointers.push_back(each.data());
+  pointers.push_back(nullptr);
+  argv = pointers.data();
   int mode = 1;
   while (mode < argc && is_general_flag(argv[mode])) ++mode;
   const std::string_view word = mode < argc ? argv[mode] : "";
@@ -43,7 +66,8 @@ int personality_rocprof_compute(int argc, char** argv) {
   }
   // Listing this machine's properties and the metric sets does not need the mode either.
   const bool of_profile = word == "-s" || word == "--specs" || word == "--list-sets";
-  if (word == "profile" || of_profile) {
+  // The users' documents also write "profiler".
+  if (word == "profile" || word == "profiler" || of_profile) {
     std::string name = program + " profile";
     std::vector<char*> rest = {name.data()};
     // General options before the mode that the mode understands.

@@ -51,6 +51,9 @@ constexpr options::OptionRow<ProfileArguments> kOptions[] = {
     {"--no-roof", at<&ProfileArguments::no_roof>, "nothing for the roofline"},
     {"--no-source", at<&ProfileArguments::no_source>, "with -b 21: keep no lines of source beside the samples"},
     {"--roof-only", at<&ProfileArguments::roof_only>, "only what the roofline needs"},
+    {"--bench-only,--roofline-bench-only", at<&ProfileArguments::bench_only>,
+     "only measure the roofs, into roofline.csv; no program runs"},
+    {"--pc-sampling", at<&ProfileArguments::pc_sampling>, "also PC samples (block 21), in a run of their own"},
     {"--ids", at<&ProfileArguments::ids>, "what numbers mean: 3.3, or seed as in the users' documents", "", "3.3 seed",
      shows_default()},
     {"--config-dir", at<&ProfileArguments::config_dirs>, "folder with metric YAML of your own", "DIR"},
@@ -73,7 +76,8 @@ constexpr options::OptionRow<ProfileArguments> kOptions[] = {
     {"--instances", at<&ProfileArguments::instances>,
      "AMD: keep the value of each die, shader engine and channel, too (perfmon/)"},
     {"--pc-sampling-method", at<&ProfileArguments::sampling_method>,
-     "AMD, with -b 21: stochastic, by the hardware (MI300 on, its default), or host_trap", "", "stochastic host_trap"},
+     "AMD, with PC samples: stochastic, by the hardware (MI300 on, its default), or host_trap", "",
+     "stochastic host_trap"},
     {"--pc-sampling-interval", at<&ProfileArguments::sampling_interval>,
      "AMD: cycles (stochastic, default 1048576) or microseconds (host_trap, 100) between samples", "N", "",
      options::within(1, 1 << 30)},
@@ -107,7 +111,8 @@ constexpr options::OptionRow<ProfileArguments> kOptions[] = {
     {"--no-native-tool", at<&ProfileArguments::no_native_tool>, "accepted: tacho has one way of collecting"},
     {"--attach-pid", at<&ProfileArguments::attach_pid>, "refused: counters need the program's start", "PID"},
     {"--attach-duration-msec", at<&ProfileArguments::attach_duration>, "belongs to --attach-pid", "MS"},
-    {"--experimental", at<&ProfileArguments::experimental>, "allows --torch-trace under the name rocprof-compute"},
+    {"--experimental", at<&ProfileArguments::experimental>,
+     "allows --torch-trace and --pc-sampling under the name rocprof-compute"},
 };
 
 }  // namespace

@@ -19,8 +19,8 @@ struct ProfileArguments {
   int sampling_interval = 0;  // 0 = by the method
   std::string arch, list_metrics_arch, list_blocks_arch;
   bool list_sets = false, list_metrics = false, list_blocks = false;
-  bool no_roof = false, no_source = false, roof_only = false, quiet = false, specs = false, dry_run = false,
-       overwrite = false, exact = false, instances = false;
+  bool no_roof = false, no_source = false, roof_only = false, bench_only = false, pc_sampling = false, quiet = false,
+       specs = false, dry_run = false, overwrite = false, exact = false, instances = false;
   bool retain_rocpd = false, no_native_tool = false, torch_trace = false, experimental = false, verbose = false;
   int attach_pid = 0, attach_duration = 0;
   double max_time = 0;

@@ -36,6 +36,7 @@
 #include "metric/catalog/catalog.h"
 #include "report/output.h"
 #include "roofline/ceilings_file.h"
+#include "roofline/suite.h"
 #include "workload/pc_samples/pc_sources.h"
 #include "workload/writer.h"
 
@@ -96,6 +97,15 @@ Status check_conflicts(const ProfileArguments& a) {
   if (!a.blocks.empty() && a.roof_only) return both("-b/--block", "--roof-only");
   if (!a.set.empty() && a.roof_only) return both("--set", "--roof-only");
   if (a.roof_only && a.no_roof) return both("--roof-only", "--no-roof");
+  if (a.bench_only) {
+    if (!a.blocks.empty()) return both("-b/--block", "--bench-only");
+    if (!a.set.empty()) return both("--set", "--bench-only");
+    if (a.roof_only) return both("--roof-only", "--bench-only");
+    if (a.no_roof) return both("--no-roof", "--bench-only");
+    if (a.pc_sampling) return both("--pc-sampling", "--bench-only");
+    if (a.torch_trace) return both("--torch-trace", "--bench-only");
+    if (a.dry_run) return both("--dry-run", "--bench-only");
+  }
   if (a.multiplexing && a.exact) return both("--iteration-multiplexing", "--exact");
   if (a.multiplexing && a.no_native_tool) return both("--iteration-multiplexing", "--no-native-tool");
   if (a.multiplexing && a.attach_pid != 0) return both("--iteration-multiplexing", "--attach-pid");
@@ -288,13 +298,16 @@ class Run {
     }
     TACHO_ASSIGN(wanted_, counter::wanted_counters(catalog_, wanted_selections_));
     for (const std::string& level : wanted_.levels) wanted_.counters.push_back(level);
-    pc_samples_ = wants_pc_samples(provider(), selected_);
     const std::string& name = chosen_.device.name;
+    if (arguments_.pc_sampling && !provider().can_sample_pc())
+      return fail("--pc-sampling: {} takes no PC samples", name);
+    pc_samples_ = arguments_.pc_sampling || wants_pc_samples(provider(), selected_);
     const char* const sampling = arguments_.sampling_method.empty() ? "--pc-sampling-interval" : "--pc-sampling-method";
     const bool says_how = !arguments_.sampling_method.empty() || arguments_.sampling_interval != 0;
     if (says_how && !provider().chooses_pc_sampling())
       return fail("{}: {} leaves no choice of how to sample", sampling, name);
-    if (says_how && !pc_samples_) return fail("{} needs -b 21, which takes PC samples in a run of their own", sampling);
+    if (says_how && !pc_samples_)
+      return fail("{} needs --pc-sampling or -b 21, which take PC samples in a run of their own", sampling);
     if (arguments_.exact && !provider().can_count_exactly()) return fail("--exact: {} counts exactly without it", name);
     if (arguments_.instances && !provider().counts_instances())
       return fail("--instances: {} has one value for each counter", name);
@@ -397,7 +410,7 @@ class Run {
                      : arguments_.cache_control == "none" ? counter::Caches::kNone
                                                           : counter::Caches::kDefault;
     request.pc_samples = pc_samples_;
-    request.only_samples = pc_samples_ && selected_.selections.size() == 1;
+    request.only_samples = pc_samples_ && !arguments_.pc_sampling && selected_.selections.size() == 1;
     request.pc_sampling.method = arguments_.sampling_method;
     request.pc_sampling.interval = static_cast<uint64_t>(arguments_.sampling_interval);
     request.operators = arguments_.torch_trace;
@@ -547,6 +560,42 @@ class Run {
   std::vector<std::string> warnings_;
 };
 
+// --bench-only: the roofs of the device, without a program.
+Result<int> measure_roofs(const ProfileArguments& a, const counter::Device& device) {
+  if (!a.command.empty())
+    complain(kOk, fmt::format("--bench-only measures the device alone: {} is not started", a.command.front()));
+  std::vector<std::string> warnings;
+  TACHO_ASSIGN(const std::string folder, choose_folder(a, device, warnings));
+  for (const std::string& warning : warnings) complain(kOk, warning);
+  const std::string file = folder + "/roofline.csv";
+  if (!a.overwrite && fs::exists(file))
+    return fail("{} is there already; --overwrite measures the device anew, or choose another -n", file);
+  std::vector<std::string> notes;
+  TACHO_ASSIGN(const roofline::NumberedDevice measured,
+               roofline::device_of_profile(roofline::list_devices(notes), device.vendor, device.id));
+  TACHO_ASSIGN(const workload::FolderWriter writer, workload::FolderWriter::open(folder, a.overwrite));
+  TACHO_TRY(check_same_device(folder, device));
+  roofline::SuiteOptions options;
+  options.bar = !a.quiet && isatty(STDERR_FILENO) == 1;
+  if (!a.quiet) options.line = [](std::string_view line) { report::print("{}\n", line); };
+  TACHO_ASSIGN(const roofline::DeviceCeilings ceilings, roofline::measure(measured, options));
+  int code = kOk;
+  for (const roofline::Measurement& each : ceilings.measurements) {
+    for (const std::string& warning : each.warnings) complain(kOk, warning);
+    if (!each.skipped.empty()) complain(kOk, fmt::format("{}: not measured: {}", each.label, each.skipped));
+    if (!each.error.empty()) code = complain(kOwnError, each.error);
+  }
+  if (const Status kept = roofline::store_in_cache(ceilings); !kept)
+    complain(kOk, fmt::format("not kept for later runs: {}", kept.error().message));
+  writer.started();
+  if (!fs::exists(folder + "/sysinfo.csv"))
+    TACHO_TRY(writer.write(
+        "sysinfo.csv", sysinfo_csv(device, a.name.empty() ? fs::path(folder).filename().string() : a.name, "", true)));
+  TACHO_TRY(writer.write("roofline.csv", roofline::to_csv({ceilings}, roofline::now_text()), true));
+  report::print("wrote {}\n", file);
+  return code;
+}
+
 Result<int> run(ProfileArguments& a, ProfileFace face, const std::string& program) {
   if (a.list_metrics || a.list_blocks || a.list_sets) return print_lists(a, program);
   TACHO_TRY(check_conflicts(a));
@@ -556,6 +605,9 @@ Result<int> run(ProfileArguments& a, ProfileFace face, const std::string& progra
     report::put(specs_text(chosen.device));
     return kOk;
   }
+  if (a.bench_only) return measure_roofs(a, chosen.device);
+  if (a.pc_sampling && face == ProfileFace::kRocprofCompute && !a.experimental)
+    return fail("--pc-sampling is experimental: add --experimental in front of profile");
   Run run(a, face, std::move(ranges), std::move(chosen));
   TACHO_TRY(run.plan());
   if (a.dry_run) {

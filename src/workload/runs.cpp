@@ -5,7 +5,11 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
+
+#include "base/text/csv.h"
+#include "report/value.h"
 
 namespace tacho::workload {
 
@@ -37,6 +41,32 @@ void append_list(std::string& out, const std::vector<std::string>& list) {
     append_string(out, list[i]);
   }
   out += ']';
+}
+
+// Values of YAML as JSON. `left` bounds how many there may be: an alias can stand for many others.
+report::JsonValue json_of(const YAML::Node& node, int depth, size_t& left) {
+  if (left == 0 || depth > 20 || !node.IsDefined() || node.IsNull()) return {};
+  --left;
+  if (node.IsSequence()) {
+    report::JsonValue list = report::JsonValue::list();
+    for (const YAML::Node& each : node) list.add(json_of(each, depth + 1, left));
+    return list;
+  }
+  if (node.IsMap()) {
+    report::JsonValue object = report::JsonValue::object({});
+    for (const auto& member : node)
+      if (member.first.IsScalar()) object.set(member.first.Scalar(), json_of(member.second, depth + 1, left));
+    return object;
+  }
+  const std::string& text = node.Scalar();
+  if (node.Tag() == "!") return text;  // quoted
+  if (text == "true" || text == "True" || text == "false" || text == "False") return text[0] == 't' || text[0] == 'T';
+  if (const CellNumber number = parse_number(text); number.ok && !text.empty()) {
+    const auto whole = static_cast<int64_t>(number.value);
+    if (std::abs(number.value) < 9e15 && static_cast<double>(whole) == number.value) return whole;
+    return number.value;
+  }
+  return text;
 }
 
 // The members of an entry; false if one is unknown or has the wrong type.
@@ -145,6 +175,19 @@ Result<std::string> read_config(const std::string& folder) {
   text.resize(static_cast<size_t>(file.gcount()));
   if (text.size() > kLongestConfig) return fail("{}: larger than such a file can be", path);
   return text;
+}
+
+Result<std::string> config_as_json(const std::string& folder) {
+  TACHO_ASSIGN(const std::string text, read_config(folder));
+  if (text.empty()) return std::string();
+  try {
+    const YAML::Node root = YAML::Load(text);
+    if (!root.IsMap()) return fail("{}/profiling_config.yaml: holds no options", folder);
+    size_t left = kMostInList;
+    return json_of(root, 0, left).text();
+  } catch (const YAML::Exception& error) {
+    return fail("{}/profiling_config.yaml:{}: {}", folder, error.mark.line + 1, error.msg);
+  }
 }
 
 Result<std::vector<RunEntry>> read_runs(const std::string& folder) {

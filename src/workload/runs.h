@@ -40,6 +40,8 @@ Result<std::vector<RunEntry>> parse_runs(std::string_view text, std::string_view
 
 /// The whole profiling_config.yaml of a folder; "" when it has none.
 Result<std::string> read_config(const std::string& folder);
+/// The same as one JSON object, "" where there is none. Fails on what is no YAML map of values.
+Result<std::string> config_as_json(const std::string& folder);
 /// filter_blocks in such a text: a list of ids, or a mapping whose keys are ids. Empty when it is missing or malformed.
 std::vector<std::string> parse_recorded_blocks(std::string_view text);
 

@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import shutil
+import sqlite3
 import stat
 import statistics
 import subprocess
@@ -575,6 +576,157 @@ class Outputs(Analyze):
         self.assertIn("one of them", self.sentence("-p", VCOPY, "--gui", "--output-name", "x"))
 
 
+# Schema 2.0.0 of rocprof-compute's analysis database: tables and views with their columns.
+ANALYSIS_SCHEMA = {
+    "compute_workload": "workload_id name sub_name sys_info_extdata roofline_bench_extdata profiling_config_extdata",
+    "compute_metric_definition": "metric_uuid workload_id name metric_id description table_name sub_table_name unit",
+    "compute_kernel_roofline_data": "roofline_uuid kernel_uuid total_flops l0_cache_data l1_cache_data l2_cache_data hbm_cache_data lds_cache_data",
+    "compute_workload_roofline_data": "roofline_uuid workload_id total_flops l0_cache_data l1_cache_data l2_cache_data hbm_cache_data lds_cache_data",
+    "compute_dispatch": "dispatch_uuid kernel_uuid dispatch_id gpu_id start_timestamp end_timestamp",
+    "compute_kernel": "kernel_uuid workload_id kernel_name",
+    "compute_code_object_store": "code_object_uuid workload_id pid code_object_id load_base",
+    "compute_instruction_line": "instruction_uuid code_object_uuid kernel_uuid code_object_offset comment instruction",
+    "compute_pc_sample_state": "pc_sample_state_uuid instruction_uuid total_count issue_count stall_count",
+    "compute_pc_sample_stall_reason_type": "pc_sample_stall_reason_type_uuid text",
+    "compute_pc_sample_stall_reason": "pc_sample_stall_reason_uuid pc_sample_state_uuid pc_sample_stall_reason_type_uuid count",
+    "compute_instruction_sample_type": "instruction_sample_type_uuid text",
+    "compute_instruction_sample": "instruction_sample_uuid pc_sample_state_uuid instruction_sample_type_uuid count",
+    "compute_kernel_metric_value": "value_uuid metric_uuid kernel_uuid value_name value",
+    "compute_workload_metric_value": "value_uuid metric_uuid workload_id value_name value",
+    "compute_metadata": "id compute_version git_version schema_version",
+    "compute_kernel_view": "kernel_uuid workload_id workload_name kernel_name dispatch_count duration_ns_sum duration_ns_min duration_ns_max "
+                           "duration_ns_median duration_ns_mean",
+    "compute_kernel_metric_view": "workload_id workload_name kernel_uuid kernel_name metric_uuid metric_name metric_id description table_name "
+                                  "sub_table_name unit value_uuid value_name value",
+    "compute_workload_metric_view": "workload_id workload_name metric_uuid metric_name metric_id description table_name sub_table_name unit "
+                                    "value_uuid value_name value",
+    "compute_pc_sampling_view": "workload_id kernel_uuid kernel_name offset instruction source count count_issue count_stall stall_reason",
+}
+
+
+class AnalysisDatabase(Analyze):
+    """--output-format db: the database that ROCm Optiq opens."""
+
+    def database(self, *arguments, name="a"):
+        self.assertEqual(self.analyze(*arguments, "--output-format", "db", "--output-name", self.folder / name).stdout, b"")
+        database = sqlite3.connect(self.folder / f"{name}.db")
+        self.addCleanup(database.close)
+        database.row_factory = sqlite3.Row
+        return database
+
+    def test_tables_and_columns_are_those_of_the_schema(self):
+        database = self.database("-p", SYNTH)
+        made = {name: " ".join(row["name"] for row in database.execute(f"PRAGMA table_info({name})"))
+                for name, in database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")}
+        self.assertEqual(made, ANALYSIS_SCHEMA)
+        self.assertEqual([tuple(row) for row in database.execute("PRAGMA integrity_check")], [("ok",)])
+        self.assertEqual(list(database.execute("PRAGMA foreign_key_check")), [])
+        self.assertEqual([row["schema_version"] for row in database.execute("SELECT * FROM compute_metadata")], ["2.0.0"])
+        keys = {name: [row["name"] for row in database.execute(f"PRAGMA table_info({name})") if row["pk"]] for name in ANALYSIS_SCHEMA}
+        for name, columns in ANALYSIS_SCHEMA.items():
+            self.assertEqual(keys[name], [] if name.endswith("_view") else [columns.split()[0]])
+
+    def of_document(self, tables):
+        """{(id, column): value} of the JSON's tables of metrics."""
+        values = {}
+        for table in tables:
+            for row in table["rows"] if not table["id"].startswith(("0.", "1.")) else ():
+                for column, cell in zip(table["columns"], row["cells"]):
+                    if isinstance(cell, (int, float)) and "id" in row and column != "Channel":
+                        values[row["id"], "Percent of Peak" if column == "Pct of Peak" else column] = cell
+        return values
+
+    def test_values_are_those_of_the_tables(self):
+        document = self.json("-p", SYNTH, "--per-kernel")
+        database = self.database("-p", SYNTH)
+        stored = {(row["metric_id"], row["value_name"]): row["value"] for row in database.execute("SELECT * FROM compute_workload_metric_view")}
+        expected = self.of_document(document["tables"])
+        self.assertGreater(len(expected), 500)
+        self.assertEqual(stored, expected)
+        kernels = {row["kernel_name"]: row for row in database.execute("SELECT * FROM compute_kernel_view")}
+        self.assertEqual(len(kernels), len(document["kernels"]))
+        for kernel in document["kernels"]:
+            stored = {(row["metric_id"], row["value_name"]): row["value"] for row in database.execute(
+                "SELECT * FROM compute_kernel_metric_view WHERE kernel_name = ?", [kernel["name"]])}
+            self.assertEqual(stored, self.of_document(kernel["tables"]))
+        for name, count, total, mean, median in (row["cells"][:5] for row in document["tables"][0]["rows"]):
+            row = kernels[name]
+            self.assertEqual((row["dispatch_count"], row["duration_ns_sum"]), (count, total))
+            self.assertAlmostEqual(row["duration_ns_mean"], mean, places=6)
+            self.assertAlmostEqual(row["duration_ns_median"], median, places=6)
+            took = [end - start for start, end in database.execute(
+                "SELECT start_timestamp, end_timestamp FROM compute_dispatch WHERE kernel_uuid = ?", [row["kernel_uuid"]])]
+            self.assertEqual((row["duration_ns_min"], row["duration_ns_max"], sum(took)), (min(took), max(took), total))
+
+    def test_roofline_and_machine(self):
+        document = self.json("-p", VCOPY)
+        database = self.database("-p", VCOPY)
+        point, = document["roofline"]["kernels"]
+        for table in ("compute_kernel_roofline_data", "compute_workload_roofline_data"):
+            row, = database.execute(f"SELECT * FROM {table}")
+            for level in ("l1", "l2", "hbm", "lds"):
+                self.assertEqual(row[f"{level}_cache_data"], point["intensity"][level], level)
+            self.assertEqual((row["total_flops"], row["l0_cache_data"]), (point["performance"], None))
+        workload, = database.execute("SELECT * FROM compute_workload")
+        self.assertEqual((workload["name"], workload["sub_name"]), ("vcopy", "MI200"))
+        info = json.loads(workload["sys_info_extdata"])
+        self.assertEqual((info["gpu_arch"], info["wave_size"]), ("gfx90a", 64))
+        roofs = json.loads(workload["roofline_bench_extdata"])
+        first = next(csv.DictReader((VCOPY / "roofline.csv").read_text().splitlines()))
+        for name in ("HBMBw", "L2Bw", "L1Bw", "LDSBw", "FP32Flops", "MFMAF64Flops"):
+            self.assertEqual(roofs[name], float(first[name]))
+
+    def test_configuration_of_the_profile_run(self):
+        folder = self.workload("Dispatch_ID,Kernel_Name,GPU_ID,SQ_WAVES,Start_Timestamp,End_Timestamp\n0,k,0,4,100,200\n")
+        config = folder / "profiling_config.yaml"
+        config.write_text("filter_blocks: []\npc_sampling_interval: 1048576\nname: 'x'\nroof_only: false\nset_selected: null\nkernel: [a, '7']\n")
+        row, = self.database("-p", folder).execute("SELECT profiling_config_extdata FROM compute_workload")
+        self.assertEqual(json.loads(row[0]), {"filter_blocks": [], "pc_sampling_interval": 1048576, "name": "x", "roof_only": False,
+                                              "set_selected": None, "kernel": ["a", "7"]})
+        config.write_text("a: &a [x]\n" + "".join(f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join(['*' + chr(97 + n)] * 20)}]\n" for n in range(12)))
+        self.database("-p", folder, name="aliases")
+        self.assertLess((self.folder / "aliases.db").stat().st_size, 10 << 20)
+
+    def test_samples(self):
+        rows = ["10,1,s_waitcnt,a.cpp:7,0,WAITCNT"] * 3 + ["11,1,v_add,a.cpp:7,1,NOT_AVAILABLE", "12,9,v_mul,b.cpp:1,0,ALU_DEPENDENCY"]
+        folder = self.workload("Dispatch_ID,Kernel_Name,GPU_ID,SQ_WAVES,Start_Timestamp,End_Timestamp\n1,k,0,4,100,200\n", name="w2")
+        (folder / "ps_file_kernel_trace.csv").write_text("Kind,Agent_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Start_Timestamp,End_Timestamp\n"
+                                                         "KERNEL_DISPATCH,4,1,16,k,100,1100\n")
+        (folder / "ps_file_pc_sampling_stochastic.csv").write_text("\n".join(
+            ["Sample_Timestamp,Dispatch_Id,Instruction,Instruction_Comment,Wave_Issued_Instruction,Stall_Reason", *rows]) + "\n")
+        found = {row["instruction"]: row for row in self.database("-p", folder).execute("SELECT * FROM compute_pc_sampling_view")}
+        self.assertEqual({name: (row["kernel_name"], row["source"], row["count"], row["count_issue"], row["count_stall"]) for name, row in found.items()},
+                         {"s_waitcnt": ("k", "a.cpp:7", 3, 0, 3), "v_add": ("k", "a.cpp:7", 1, 1, 0), "v_mul": (None, "b.cpp:1", 1, 0, 1)})
+        self.assertEqual(list(json.loads(found["s_waitcnt"]["stall_reason"]).values()), [3])
+        self.assertIsNone(found["v_add"]["stall_reason"])
+
+    def test_several_runs_and_filters(self):
+        database = self.database("-p", VCOPY, SYNTH, name="two")
+        self.assertEqual([tuple(row) for row in database.execute("SELECT workload_id, name FROM compute_workload")], [(1, "vcopy"), (2, "synth_a")])
+        self.assertEqual(database.execute("SELECT count(DISTINCT workload_id) FROM compute_workload_metric_view").fetchone()[0], 2)
+        only = self.database("-p", SYNTH, "-k", "0", "-b", "2", name="only")
+        self.assertEqual(only.execute("SELECT count(*) FROM compute_kernel").fetchone()[0], 1)
+        self.assertEqual({row[0].split(".")[0] for row in only.execute("SELECT metric_id FROM compute_metric_definition")}, {"2"})
+
+    def test_names_of_files(self):
+        self.assertIn("--output-name", self.sentence("-p", VCOPY, "--output-format", "db"))
+        self.assertIn("--output-name", self.sentence("-p", VCOPY, "--output-format", "db", "--output-name", "-"))
+        self.database("-p", VCOPY)
+        self.assertIn("a.db exists", self.sentence("-p", VCOPY, "--output-format", "db", "--output-name", self.folder / "a"))
+        self.analyze("-p", VCOPY, "--output-format", "db", "--output-name", self.folder / "a", "--overwrite")
+        os.chdir(self.folder)
+        # Under upstream's name a file or folder gets a name of its own.
+        for form, ending in (("db", ".db"), ("txt", ".txt"), ("csv", "")):
+            self.assertEqual(self.personality("rocprof-compute", "analyze", "-p", VCOPY, "--output-format", form), "")
+            made, = [p for p in self.folder.iterdir() if re.fullmatch(rf"rocprof_compute_[0-9a-f]{{16}}{ending}", p.name)]
+            if form == "csv":
+                for view in ("kernel", "kernel_metric", "workload_metric", "pc_sampling"):
+                    header = (made / f"{view}.csv").read_text().splitlines()[0]
+                    self.assertEqual(header.replace(",", " "), ANALYSIS_SCHEMA[f"compute_{view}_view"])
+                self.assertEqual(len(self.table(made / "kernel.csv")), 1)
+                self.assertIn("2.1_Speed-of-Light.csv", [p.name for p in made.iterdir()])
+
+
 class Compatibility(Analyze):
     """The values that --compat 3.3 brings back, and where."""
 
@@ -725,6 +877,13 @@ class Compatibility(Analyze):
 
 
 class Personality(Analyze):
+    def test_options_of_later_versions(self):
+        """Names that upstream gave its options after 3.3 mean what the older ones mean."""
+        for old, new in ((("--sort", "dispatches"), ("--roofline-sort", "dispatches")), (("-m", "HBM"), ("--roofline-mem-level", "HBM")),
+                         (("-R", "FP64"), ("--roofline-data-types", "FP64")), (("-b", "2", "3"), ("--speed-of-light", "--memory-chart")),
+                         (("-b", "4"), ("--roofline",)), (("-b", "10.1", "4"), ("-b", "10.1", "--roofline"))):
+            self.assertEqual(self.text("-p", VCOPY, *old), self.text("-p", VCOPY, *new), new)
+
     def test_tables_of_the_document(self):
         workload = f"{WORKLOADS}/synth_a/MI300X_A1/"
         text = self.personality("rocprof-compute", "analyze", "-p", workload, "-b", "2.1.2", "2.1.3", "2.1.4", "2.1.5", "--ids", "seed")

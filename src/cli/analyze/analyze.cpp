@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/files/output_file.h"
+#include "base/files/temporary.h"
 #include "base/text/csv.h"
 #include "cli/analyze/options.h"
 #include "cli/command.h"
@@ -26,6 +27,7 @@
 #include "metric/analysis/analysis.h"
 #include "metric/analysis/compare.h"
 #include "metric/catalog/builtin/builtin.h"
+#include "metric/render/database/analysis_database.h"
 #include "metric/render/page/html.h"
 #include "metric/render/page/json.h"
 #include "metric/render/page/roofline_svg.h"
@@ -324,6 +326,9 @@ Status complete(AnalyzeArguments& a, AnalyzeFace face) {
       return fail("--fail-above {}: expected a number of percent, as in 1 or 0.5%", a.fail_above_text);
     a.fail_above = number.value;
   }
+  for (const auto& [wanted, block] :
+       {std::pair(a.speed_of_light, "2"), std::pair(a.memory_chart, "3"), std::pair(a.roofline, "4")})
+    if (wanted) a.analysis.blocks.emplace_back(block);
   // Upstream's 3.3 took means of ratios.
   a.analysis.sum_ratios = a.ratio.empty() ? a.compat.empty() : a.ratio == "sum";
   if (a.fail_above && a.paths.size() < 2) return fail("--fail-above compares runs; give at least two with -p");
@@ -331,6 +336,14 @@ Status complete(AnalyzeArguments& a, AnalyzeFace face) {
     for (size_t j = 0; j < i; ++j)
       if (a.paths[i] == a.paths[j])
         return fail("{}: given twice; a run compared with itself shows nothing", a.paths[i]);
+  // Upstream's formats are files: without a name they get one that is new each time.
+  if (face == AnalyzeFace::kRocprofCompute && a.output_name.empty() && !a.gui && !a.random_port && !a.list_operators &&
+      !a.operators &&
+      (a.format == "txt" || a.format == "db" ||
+       (report::face_of(a.format) == AnswerFormat::kCsv && a.paths.size() == 1))) {
+    a.output_name = fmt::format("rocprof_compute_{}", random_name());
+    a.names_output = true;
+  }
   if (a.format == "stdout" || a.format == "txt") a.format = "text";
   a.analysis.sort_samples_by_source = a.sampling_sort == "offset";
   a.analysis.compat = !a.compat.empty();
@@ -364,6 +377,7 @@ struct Destination {
   bool csv_folder = false;
   std::string file;                  // empty: standard output
   std::optional<OutputFile> output;  // opened before any work, so that a taken name fails at once
+  bool database = false;             // in `file`
   std::optional<uint16_t> port;      // of --gui
 };
 
@@ -372,7 +386,10 @@ Result<Destination> open_destination(AnalyzeArguments& a) {
   to.csv_folder = report::face_of(a.format) == AnswerFormat::kCsv && !a.output_name.empty() &&
                   !a.output_name.ends_with(".csv") && !is_standard_output(a.output_name);
   to.file = a.output_name.empty() || to.csv_folder ? a.output_name : with_ending(a.output_name, a.format);
-  if (!to.file.empty() && !to.csv_folder) {
+  to.database = a.format == "db";
+  if (to.database && (to.file.empty() || is_standard_output(to.file)))
+    return fail("--output-format db writes a file; name it with --output-name NAME");
+  if (!to.file.empty() && !to.csv_folder && !to.database) {
     TACHO_ASSIGN(to.output, OutputFile::create(to.file, a.overwrite));
   }
   if (a.gui || a.random_port) {
@@ -449,12 +466,17 @@ Result<std::string> render(const std::vector<metric::Analysis>& runs, const Anal
   }
 }
 
-Status write_report(const std::vector<metric::Analysis>& runs, const AnalyzeArguments& a, Destination& to) {
+Status write_report(const std::vector<metric::Analysis>& runs, const AnalyzeArguments& a, Destination& to,
+                    AnalyzeFace face) {
   if (to.csv_folder) {
     if (runs.size() > 1)
       return fail("--output-format csv with a folder saves one run; give one -p, or NAME.csv for one table of all");
-    return save_tables(runs.front(), a.output_name, a);
+    TACHO_TRY(save_tables(runs.front(), a.output_name, a));
+    return face == AnalyzeFace::kRocprofCompute ? metric::write_analysis_views(runs, a.output_name, a.overwrite)
+                                                : Status();
   }
+  if (to.database)
+    return metric::write_analysis_database(runs, to.file, fmt::format("tacho {}", TACHO_PROGRAM_VERSION), a.overwrite);
   TACHO_ASSIGN(std::string out, render(runs, a));
   if (a.gui || a.random_port) return serve(std::move(out), to.port, a.random_port);
   if (!to.output) {
@@ -527,7 +549,8 @@ Result<int> run(AnalyzeArguments& a, AnalyzeFace face) {
     if (runs.size() > 1) return fail("--save-dfs saves one run; give one folder");
     TACHO_TRY(save_tables(runs.front(), a.save_folder, a));
   }
-  TACHO_TRY(write_report(runs, a, to));
+  TACHO_TRY(write_report(runs, a, to, face));
+  if (a.names_output) report::print_error("Created: {}\n", to.file);
   const std::vector<std::string>& blocks = a.analysis.blocks;
   const bool roofline_wanted =
       blocks.empty() || std::any_of(blocks.begin(), blocks.end(), [](const std::string& block) {

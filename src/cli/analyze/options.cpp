@@ -25,6 +25,9 @@ constexpr OptionRow<AnalyzeArguments> kSelection[] = {
     {"--baseline", at<&AnalyzeArguments::baseline>, "the folder that the others are compared with", "DIR"},
     {"-b,--block", analysis_at<&AnalysisOptions::blocks>,
      "only these blocks, tables or metrics: 2, 11.2, 11.2.3, lds, valu-utilization", "ID"},
+    {"--speed-of-light", at<&AnalyzeArguments::speed_of_light>, "as -b 2, beside what -b chooses"},
+    {"--memory-chart", at<&AnalyzeArguments::memory_chart>, "as -b 3"},
+    {"--roofline", at<&AnalyzeArguments::roofline>, "as -b 4"},
     {"-k,--kernel", analysis_at<&AnalysisOptions::kernels>,
      "only these kernels: ids of table 0.1, names, regular expressions", "KERNEL"},
     {"-d,--dispatch", analysis_at<&AnalysisOptions::dispatches>, "only these dispatches: 3, 2:5, '> 10'", "ID"},
@@ -64,8 +67,9 @@ constexpr OptionRow<AnalyzeArguments> kSelection[] = {
      "several runs: exit 3 when a metric changed by more than this many percent (1 or 1%)", "PCT"},
 };
 constexpr OptionRow<AnalyzeArguments> kOutputs[] = {
-    {"--output-format", at<&AnalyzeArguments::format>, "text, json, csv, html, or svg: the roofline alone", "FORMAT",
-     "text json csv html svg stdout txt", shows_default()},
+    {"--output-format", at<&AnalyzeArguments::format>,
+     "text, json, csv, html, svg: the roofline alone, or db: the SQLite database that ROCm Optiq opens", "FORMAT",
+     "text json csv html svg db stdout txt", shows_default()},
     {"-o,--output-name,--output", at<&AnalyzeArguments::output_name>, "write there instead of to standard output",
      "NAME"},
     {"--save-dfs", at<&AnalyzeArguments::save_folder>, "also write every table as a csv file into this folder", "DIR"},
@@ -76,8 +80,8 @@ constexpr OptionRow<AnalyzeArguments> kRoofline[] = {
      shows_default()},
     {"--pc-sampling-sorting-type", at<&AnalyzeArguments::sampling_sort>,
      "table 21.1 by count, or by source line (offset)", "KIND", "count offset", shows_default()},
-    {"--sort", at<&AnalyzeArguments::sort>, "roofline points of kernels or dispatches", "KIND", "kernels dispatches",
-     shows_default()},
+    {"--sort,--roofline-sort", at<&AnalyzeArguments::sort>, "roofline points of kernels or dispatches", "KIND",
+     "kernels dispatches", shows_default()},
 };
 constexpr OptionRow<AnalyzeArguments> kPages[] = {
     {"--gui", at<&AnalyzeArguments::gui>,
@@ -99,7 +103,7 @@ void add_options(CommandOptions& app, AnalyzeArguments& a, AnalyzeFace face) {
       .positive()
       .type_name("N");
   declare(kOutputs);
-  app.add_option("-R,--roofline-data-type", a.text.data_types,
+  app.add_option("-R,--roofline-data-type,--roofline-data-types", a.text.data_types,
                  face == AnalyzeFace::kTacho
                      ? "data types of the roofs: FP32, FP64, I8, ... (default: those that the kernels use)"
                      : "data types of the roofs: FP32, FP64, I8, ... (default: FP32)")
@@ -107,7 +111,7 @@ void add_options(CommandOptions& app, AnalyzeArguments& a, AnalyzeFace face) {
       .expected(1, -1)
       .type_name("TYPE");
   declare(kRoofline);
-  app.add_option("-m,--mem-level", a.memory_levels, "memory roofs: HBM, L2, vL1D, LDS")
+  app.add_option("-m,--mem-level,--roofline-mem-level", a.memory_levels, "memory roofs: HBM, L2, vL1D, LDS")
       .one_of_ignoring_case({"HBM", "L2", "vL1D", "LDS", "ALL"})
       .expected(1, -1)
       .type_name("LEVEL");

@@ -28,8 +28,9 @@ struct AnalyzeArguments {
   std::optional<std::string> gui;
   bool random_port = false;
   bool overwrite = false, no_advice = false, ignored = false, experimental = false;
-  bool list_operators = false;
-  std::optional<std::vector<std::string>> operators;  // patterns; none given = all
+  bool list_operators = false, names_output = false;
+  bool speed_of_light = false, memory_chart = false, roofline = false;  // shortcuts for -b
+  std::optional<std::vector<std::string>> operators;                    // patterns; none given = all
   int ignored_level = 5;
 };
 

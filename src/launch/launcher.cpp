@@ -1,14 +1,12 @@
 // Running a target under tracing (launcher.h).
 #include "launch/launcher.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -16,9 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <map>
 
 #include "base/clock.h"
@@ -28,11 +24,11 @@
 #include "launch/perf_sampler.h"
 #include "launch/run/address_space.h"
 #include "launch/run/drain_thread.h"
+#include "launch/run/gaps.h"
 #include "launch/run/gate.h"
 #include "launch/signals.h"
 #include "launch/torch_hooks.h"
 #include "tape/pool.h"
-#include "vendor/vendor.h"
 
 namespace tacho::launch {
 namespace {
@@ -131,50 +127,6 @@ void describe_run(trace::TraceWriter& writer, const LaunchOptions& options) {
   for (const auto& [name, value] : recorded_environment()) about("env." + name, value);
 }
 
-// Whether a process that is younger than `since` has the pool in its environment: one that outlives the target, and
-// attaches when the pool is no longer drained. Only processes that this user may look at.
-bool anybody_has(const std::string& pool, pid_t since) {
-  const std::string variable = "TACHO_POOL=" + pool;
-  DIR* const all = opendir("/proc");
-  if (all == nullptr) return false;
-  bool found = false;
-  std::string environment;
-  while (const dirent* entry = readdir(all)) {
-    pid_t pid = 0;
-    const char* const end = entry->d_name + std::strlen(entry->d_name);
-    const auto [at, error] = std::from_chars(entry->d_name, end, pid);
-    if (found || error != std::errc() || at != end || pid <= since) continue;
-    const int file = open(fmt::format("/proc/{}/environ", pid).c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) continue;
-    environment.clear();
-    char piece[16384];
-    for (ssize_t size; (size = read(file, piece, sizeof piece)) > 0;)
-      environment.append(piece, static_cast<size_t>(size));
-    close(file);
-    found = environment.find(variable) != std::string::npos;
-  }
-  closedir(all);
-  return found;
-}
-
-// Whether the program to be started is this one.
-bool is_tacho(const std::string& executable) {
-  struct stat one {
-  }, own{};
-  return stat(executable.c_str(), &one) == 0 && stat("/proc/self/exe", &own) == 0 && one.st_dev == own.st_dev &&
-         one.st_ino == own.st_ino;
-}
-
-bool maps_mention(pid_t pid, const char* library) {
-  std::FILE* const maps = std::fopen(fmt::format("/proc/{}/maps", pid).c_str(), "re");
-  if (maps == nullptr) return false;
-  char line[4608];
-  bool found = false;
-  while (!found && std::fgets(line, sizeof line, maps) != nullptr) found = std::strstr(line, library) != nullptr;
-  std::fclose(maps);
-  return found;
-}
-
 // Pool and configuration as the recording wants them.
 Result<tape::Pool> make_pool(const Recording& recording, uint64_t max_bytes) {
   tape::PoolOptions options;
@@ -210,12 +162,6 @@ std::unique_ptr<PerfSampler> open_sampler(pid_t pid, const event::Configuration&
   return std::move(*opened);
 }
 
-// Observations of the target while it ran.
-struct Watched {
-  bool opencl_loaded = false, ours_loaded = false;
-  int wait_status = 0;
-};
-
 // Forwards signals and advances the gate until the target ends.
 Watched wait_for_end(pid_t child, int64_t began, SignalInbox& signals, Gate& gate, const LaunchOptions& options) {
   Watched seen;
@@ -247,59 +193,6 @@ Watched wait_for_end(pid_t child, int64_t began, SignalInbox& signals, Gate& gat
     }
   }
   return seen;
-}
-
-// Counts the records that the pool had no room for.
-void count_losses(tape::Pool& pool, trace::TraceWriter& writer, decode::Decoder& decoder) {
-  tape::PoolHeader& header = pool.header();
-  for (size_t i = 0; i <= event::kFactTables; ++i) {
-    const uint64_t dropped = header.dropped[i].load(std::memory_order_relaxed);
-    if (dropped != 0)
-      writer.lose(0, i < event::kFactTables ? static_cast<Table>(i) : Table::kEnd, event::LossReason::kPoolFull,
-                  static_cast<int64_t>(dropped));
-  }
-  uint64_t dropped[event::kFactTables];
-  for (size_t i = 0; i < event::kFactTables; ++i) dropped[i] = header.dropped[i].load(std::memory_order_relaxed);
-  decoder.count_in_flight(dropped);
-}
-
-// Warns of data that the user may expect and the trace lacks.
-void explain_gaps(const LaunchOptions& options, const std::string& executable, const Watched& seen, uint32_t refused,
-                  RunResult& result) {
-  const bool by_perf = options.recording.target.sampler == event::Sampler::kPerf;
-  const bool opencl_seen = std::any_of(result.processes.begin(), result.processes.end(),
-                                       [](const auto& process) { return process.sees(event::Domain::kOpenCL); });
-  // Libraries such as torch bring OpenCL along without a call: where libtacho.so is, nothing is missing.
-  if (seen.opencl_loaded && !opencl_seen && !seen.ours_loaded && result.processes.empty() && options.inject)
-    result.warnings.push_back(
-        "the program loaded an OpenCL library, but neither the layer nor symbol interposition attached: its OpenCL "
-        "calls are not in this trace (is it setuid, statically linked, or does it clear the environment?)");
-  std::string problem;
-  for (const vendor::Vendor* const vendor : vendor::vendors())
-    if (problem.empty() && std::none_of(result.processes.begin(), result.processes.end(),
-                                        [&](const auto& process) { return process.sees(vendor->api()); }))
-      problem = vendor->program_problem(executable);
-  if (refused != 0)
-    result.warnings.push_back(
-        fmt::format("{} process{} of the program could not be recorded: {} as another user (setuid, su, sudo), who may "
-                    "not open the pool; run tacho as that user",
-                    refused, refused == 1 ? "" : "es", refused == 1 ? "it ran" : "they ran"));
-  if (refused != 0 && result.processes.empty())
-    problem.clear();
-  else if (result.processes.empty() && is_tacho(executable))
-    result.warnings.push_back("the program is tacho itself, which traces the program that it starts: that trace has "
-                              "the events, and this one has none");
-  else if (!problem.empty())
-    result.warnings.push_back(problem);
-  else if (result.processes.empty() && !by_perf && options.inject && seen.ours_loaded)
-    result.warnings.push_back(
-        "the program made no call of a GPU runtime and set no marker: none is in this trace (call stacks need a "
-        "sampler: tacho sys sample, rocprof-sys-sample)");
-  else if (result.processes.empty() && !by_perf && options.inject)
-    result.warnings.push_back(
-        "no process attached: the program is statically linked or setuid, clears its environment, sees another "
-        "/dev/shm (a container), or made no GPU API call and set no marker "
-        "(--sampler perf samples its call stacks from outside)");
 }
 
 void describe_end(trace::TraceWriter& writer, const RunResult& result, uint32_t refused) {
@@ -404,7 +297,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     result.warnings.push_back("processes started by the target still run; the trace ends with the target");
   }
   const uint32_t refused = pool.refused();
-  explain_gaps(options, *executable, seen, refused, result);
+  explain_gaps({recording, *executable, options.inject}, seen, refused, result.processes, result.warnings);
   for (const std::string& warning : result.warnings) writer->note(0, event::NoteSeverity::kWarning, warning);
 
   describe_end(*writer, result, refused);

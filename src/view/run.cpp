@@ -120,6 +120,7 @@ std::string Run::document(std::string_view summary) {
   json.name("t0");
   put_time_text(json, index_.t0());
   json.member("length", index_.length())
+      .member("run_begin", index_.run_begin())
       .member("run_length", index_.run_length())
       .member("complete", live_ || trace_->complete());
   json.member("note", live_ ? std::string() : std::string(trace_->note()));

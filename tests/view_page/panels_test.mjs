@@ -214,6 +214,7 @@ test('ranks: sentences, tables, heat map and arrivals are those of tacho ranks',
         t0: app.current.t0,
         hash: location.hash,
         open: app.shown.rows.filter((row) => row.track.rank === 2 && row.what === 'slices').length,
+        collective: app.collective,
       };
     });
     assert.equal(state.view, 'timeline');
@@ -222,7 +223,36 @@ test('ranks: sentences, tables, heat map and arrivals are those of tacho ranks',
     const step5 = says.ranks[2].steps[5];
     const margin = (state.to - state.from - step5.span_ns) / 2;
     assert.ok(margin > 0 && margin < step5.span_ns * 0.05, `${state.from} to ${state.to} for ${step5.span_ns}`);
-    await page.goBack().catch(() => undefined);
+    // The collective waited for most is chosen, its kernel selected, and the row it lies in is in view.
+    const longest = says.collectives
+      .filter((of) => of.step === 5 && of.arrivals.some((each) => each[0] === 2))
+      .sort((x, y) => y.waited_ns - x.waited_ns)[0];
+    assert.equal(state.collective, longest.index);
+    await page.waitForFunction(() => window.tacho.app.slice !== null);
+    await settled(page);
+    const marked = await page.evaluate(() => {
+      const { app, timeline } = window.tacho;
+      const row = app.shown.rows.find((each) => each.track.id === app.slice.track);
+      const top = row.top + row.first + app.slice.lane * row.lane - timeline().scroll;
+      return { ...app.slice, rank: row.track.rank, top, bottom: top + row.lane, height: timeline().height };
+    });
+    const [, after, , end] = longest.arrivals.find((each) => each[0] === 2);
+    const first = await page.evaluate(
+      async (index) => (await window.tacho.app.extra('ranks')).collectives.find((of) => of.index === index),
+      longest.index,
+    );
+    assert.equal(marked.rank, 2);
+    assert.match(marked.name, /nccl/i);
+    assert.equal(marked.start, first.first_start_ns + after);
+    assert.equal(marked.start + marked.duration, first.first_start_ns + end);
+    assert.ok(marked.top >= 0 && marked.bottom <= marked.height, JSON.stringify(marked));
+    // The address says all of it, and Back leads to the ranks.
+    await page.waitForFunction(() => location.hash === `#${window.tacho.app.hash()}`);
+    const hash = await page.evaluate(() => location.hash);
+    for (const part of ['view=timeline', 'rank=2', 'step=5', `collective=${longest.index}`, 'sel='])
+      assert.ok(hash.includes(part), hash);
+    await page.goBack();
+    await page.locator('.heat canvas').waitFor();
     await close();
   }
 });

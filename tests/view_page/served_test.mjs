@@ -342,3 +342,28 @@ test('a view that is not opened asks for nothing', async () => {
   }
   await close();
 });
+
+test('the first view ends with the run, though marks and readings go on', async () => {
+  const file = files[0];
+  const says = /run of ([0-9.]+) ms/.exec((await run('info', file)).replace(/\s+/g, ' '));
+  for (const address of [await serve(file), await write(file)]) {
+    const { page, close } = await open(address, { hash: 'view=timeline' });
+    await settled(page);
+    const seen = await page.evaluate(() => {
+      const { app } = window.tacho;
+      return { from: app.from, to: app.to, length: app.length, hash: app.hash() };
+    });
+    assert.ok(Math.abs((seen.to - seen.from) / 1e6 - Number(says[1])) < 0.01, `${JSON.stringify(seen)} for ${says[0]}`);
+    assert.ok(seen.length > seen.to * 1.2, 'there is more beside the run');
+    assert.equal(seen.hash, 'view=timeline');
+    assert.equal(await page.locator('.corner .range').textContent(), `${says[1]} ms in view`);
+    // What lies beyond can be looked at, and 0 comes back.
+    await page.evaluate((to) => window.tacho.timeline().set(0, to), seen.length);
+    await settled(page);
+    assert.ok((await page.evaluate(() => window.tacho.app.to)) > seen.to * 1.2);
+    await page.keyboard.press('0');
+    await settled(page);
+    assert.ok(Math.abs((await page.evaluate(() => window.tacho.app.to)) - seen.to) < 1);
+    await close();
+  }
+});

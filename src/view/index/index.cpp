@@ -43,6 +43,7 @@ TileIndex::TileIndex(std::shared_ptr<const trace::Trace> trace, const Tree& tree
   length_ = std::max<int64_t>(whole.length(), 1);
   const auto run = walk::run_span(*trace_);  // damage shows again in the pass
   run_length_ = run ? std::max<int64_t>(run->length(), 1) : length_;
+  run_begin_ = run ? std::max<int64_t>(run->first - t0_, 0) : 0;
   long_ = std::max<int64_t>(length_ / kLongShare, 1);
   if (!trace_->aggregated())
     for (const Table table : slice_tables()) {

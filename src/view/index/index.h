@@ -126,7 +126,8 @@ class TileIndex {
   /// The timeline reaches from t0() on for length() ns, including marks and readings outside the run.
   int64_t t0() const { return t0_; }
   int64_t length() const { return length_; }
-  /// How long the run was (walk/time/span.h), ns.
+  /// When the run began and how long it was (walk/time/span.h), ns.
+  int64_t run_begin() const { return run_begin_; }
   int64_t run_length() const { return run_length_; }
   /// The finest level of bins.
   unsigned base_level() const { return base_; }
@@ -290,7 +291,7 @@ class TileIndex {
   const Tree& tree_;
   const SliceNames& names_;
   Limits limits_;
-  int64_t t0_ = 0, length_ = 1, run_length_ = 1, long_ = 1;
+  int64_t t0_ = 0, length_ = 1, run_begin_ = 0, run_length_ = 1, long_ = 1;
   unsigned base_ = 0, levels_ = 1;
   std::vector<std::vector<int64_t>> first_row_;  // by table, chunk; one more at the end
 

@@ -181,6 +181,12 @@ export const kHeat: HeatChoice[] = [
   { id: 'idle', title: 'idle', about: 'the GPU did nothing', colour: 'cpu', of: (step) => step.idle_ns },
 ];
 
+/** From when to when a rank was in a collective; null where the page does not know. */
+export function stayOf(of: CollectiveOfJob, rank: number): [number, number] | null {
+  const found = of.arrivals?.find((each) => each[0] === rank);
+  return found === undefined ? null : [of.first_start_ns + found[1], of.first_start_ns + found[3]];
+}
+
 /** "all-reduce 3" as a title of a collective. */
 export const collectiveTitle = (each: { operation: string; number: number }): string =>
   `${each.operation} ${each.number}`;

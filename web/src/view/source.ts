@@ -46,7 +46,9 @@ export interface Run {
   t0: string;
   /** What there is to draw: marks and readings beside the run included. */
   length: number;
-  /** From the first begin to the last end of what takes time. */
+  /** The first begin of what takes time. */
+  run_begin?: number;
+  /** From there to the last end of what takes time. */
   run_length?: number;
   complete?: boolean;
   note?: string;

@@ -3,6 +3,7 @@
 import { themeOf, type Theme } from './colour';
 import { NameStore } from './names';
 import { plainName } from '../model';
+import { homeOf, slicesAt } from './places';
 import { TrackTree } from './rows';
 import type {
   FoundName,
@@ -23,6 +24,7 @@ export type ViewName = 'overview' | 'timeline' | 'kernels' | 'flame' | 'counters
 
 /** Keys of the address that belong to single views. */
 const kWords = ['flame', 'zoom', 'diff', 'pair', 'counters'];
+const kViews: ViewName[] = ['overview', 'timeline', 'kernels', 'flame', 'counters', 'ranks', 'sql', 'diff'];
 
 const sentence = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
@@ -30,7 +32,7 @@ export class App {
   document = $state.raw<ViewDocument | null>(null);
   fault = $state('');
   run = $state(0);
-  view = $state<ViewName>('overview');
+  private viewNow = $state<ViewName>('overview');
   from = $state(0);
   to = $state(1);
   scroll = $state(0);
@@ -47,15 +49,15 @@ export class App {
   tablesFault = $state('');
   tablesBusy = $state(false);
   /** The kernel that all views show; name -1: the run does not have it, only counters do. */
-  kernel = $state.raw<{ name: number; text: string } | null>(null);
+  private kernelNow = $state.raw<{ name: number; text: string } | null>(null);
   /** What single views keep in the address, by key (kWords). */
   words = $state.raw<Readonly<Record<string, string>>>({});
   /** The rank that all views show. */
-  rank = $state<number | null>(null);
+  private rankNow = $state<number | null>(null);
   /** Of the view of ranks: what colours the heat map, the step and the collective chosen. */
   heat = $state('late');
-  jobStep = $state<number | null>(null);
-  collective = $state<number | null>(null);
+  private stepNow = $state<number | null>(null);
+  private collectiveNow = $state<number | null>(null);
   query = $state('');
   matchCase = $state(false);
   found = $state.raw<{ names: FoundName[]; hits: Hit[]; more: string | null } | null>(null);
@@ -74,7 +76,7 @@ export class App {
   /** Raised when tiles or names came. */
   arrived = $state(0);
   /** Where the timeline is to go; the timeline takes it. */
-  goal = $state.raw<{ from: number; to: number; track?: number; lane?: number } | null>(null);
+  goal = $state.raw<{ from: number; to: number; track?: number; lane?: number; scroll?: number } | null>(null);
 
   tiles!: TileStore;
   names!: NameStore;
@@ -92,6 +94,12 @@ export class App {
     this.document?.runs.find((run) => run.id === this.run) ?? this.document?.runs[0] ?? null,
   );
   readonly length = $derived(Math.max(1, this.current?.length ?? 1));
+  readonly home: [number, number] = $derived(this.current === null ? [0, 1] : homeOf(this.current));
+  /** Whether the view is not the first one. */
+  readonly away = $derived.by(() => {
+    const slack = (this.home[1] - this.home[0]) * 1e-9;
+    return Math.abs(this.from - this.home[0]) > slack || Math.abs(this.to - this.home[1]) > slack;
+  });
   readonly shown = $derived(this.tree.rows(this.closed));
   /** Names that stay in colour: the kernel chosen, or what the search found. */
   readonly chosen: ReadonlySet<number> | null = $derived(
@@ -108,11 +116,14 @@ export class App {
   private searchAbort = new AbortController();
   private searchTimer: ReturnType<typeof setTimeout> | undefined;
   private hashTimer: ReturnType<typeof setTimeout> | undefined;
+  /** The state is to become a history entry of its own; the address is being read. */
+  private jumped = false;
+  private reading = false;
 
   /** `beside`: one of several on a page, without an address of its own. */
   constructor(
     readonly source: Source,
-    beside = false,
+    private readonly beside = false,
   ) {
     const dark = window.matchMedia('(prefers-color-scheme: dark)');
     this.systemDark = dark.matches;
@@ -179,18 +190,17 @@ export class App {
     this.names = new NameStore(this.source, run, this.dataArrived);
     this.tree = new TrackTree(current);
     this.closed = this.tree.closedAtFirst();
-    this.from = 0;
-    this.to = this.length;
+    [this.from, this.to] = this.home;
     this.scroll = 0;
     this.span = null;
     this.evidence = null;
     this.slice = null;
     this.selected = null;
     this.tables = null;
-    this.kernel = null;
-    this.rank = null;
-    this.jobStep = null;
-    this.collective = null;
+    this.kernelNow = null;
+    this.rankNow = null;
+    this.stepNow = null;
+    this.collectiveNow = null;
     this.found = null;
     this.overview = null;
     void this.loadOverview();
@@ -244,9 +254,9 @@ export class App {
       )
         this.tree = new TrackTree(now);
       if (now.length !== before.length || now.events !== before.events) {
-        const follows = this.to >= before.length * 0.999;
+        const follows = this.follow(before, now);
         this.tiles.grow(now.length);
-        if (follows) this.goal = { from: this.from <= 0 ? 0 : this.from + now.length - before.length, to: now.length };
+        if (follows !== null) this.goal = follows;
         void this.loadOverview();
       }
       ++this.arrived;
@@ -254,10 +264,16 @@ export class App {
     }
   }
 
+  /** Where a view that reached the end of the run goes when the run is longer; null where it did not. */
+  private follow(before: Run, now: Run): { from: number; to: number } | null {
+    const [old, next] = [homeOf(before), homeOf(now)];
+    if (this.to < old[1] * 0.999) return null;
+    return { from: this.from <= old[0] ? next[0] : this.from + next[1] - old[1], to: next[1] };
+  }
   /** Shows a newer state of a recording: the time in view stays, or goes on with the end of the run. */
   private adopt(next: ViewDocument, before: Run, now: Run): void {
     this.asOf = new Date();
-    const follows = this.to >= before.length * 0.999;
+    const follows = this.follow(before, now);
     if (this.source.generation !== undefined) this.source.generation = now.generation ?? 0;
     this.document = next;
     const same = (a: Track, b: Track | undefined): boolean =>
@@ -282,10 +298,9 @@ export class App {
       this.tiles.renew(now.length);
     }
     if (before.naming !== now.naming) this.names = new NameStore(this.source, this.run, this.dataArrived);
-    if (follows) {
-      const from = this.from <= 0 ? 0 : this.from + now.length - before.length;
-      if (this.view === 'timeline') this.goal = { from, to: now.length };
-      else [this.from, this.to] = [from, now.length];
+    if (follows !== null) {
+      if (this.view === 'timeline') this.goal = follows;
+      else [this.from, this.to] = [follows.from, follows.to];
     }
     this.evidence = null;
     void this.loadOverview();
@@ -294,7 +309,59 @@ export class App {
 
   // ---- the address
 
+  // What Back undoes: the view, and what is chosen in it. Panning, zooming and typing change the entry they are in.
+  get view(): ViewName {
+    return this.viewNow;
+  }
+  set view(view: ViewName) {
+    if (view !== this.viewNow) this.leave();
+    this.viewNow = view;
+  }
+  get kernel(): { name: number; text: string } | null {
+    return this.kernelNow;
+  }
+  set kernel(kernel: { name: number; text: string } | null) {
+    // A kernel that gets its number stays the same one.
+    if (kernel?.text !== this.kernelNow?.text) this.leave();
+    this.kernelNow = kernel;
+  }
+  get rank(): number | null {
+    return this.rankNow;
+  }
+  set rank(rank: number | null) {
+    if (rank !== this.rankNow) this.leave();
+    this.rankNow = rank;
+  }
+  get jobStep(): number | null {
+    return this.stepNow;
+  }
+  set jobStep(step: number | null) {
+    if (step !== this.stepNow) this.leave();
+    this.stepNow = step;
+  }
+  get collective(): number | null {
+    return this.collectiveNow;
+  }
+  set collective(index: number | null) {
+    if (index !== this.collectiveNow) this.leave();
+    this.collectiveNow = index;
+  }
+
+  /** Called before a jump: what is shown now stays as an entry of the history, and what follows becomes the next. */
+  private leave(): void {
+    if (this.beside || this.reading || this.jumped || this.current === null) return;
+    clearTimeout(this.hashTimer);
+    history.replaceState(null, '', `#${this.hash()}`);
+    this.jumped = true;
+  }
   private readHash(): void {
+    clearTimeout(this.hashTimer);
+    this.reading = true;
+    this.jumped = false;
+    this.readAddress();
+    this.reading = false;
+  }
+  private readAddress(): void {
     const hash = new URLSearchParams(location.hash.slice(1));
     const number = (key: string): number | null => {
       const text = hash.get(key);
@@ -303,27 +370,23 @@ export class App {
     const run = number('run');
     if (run !== null && run !== this.run && this.document?.runs.some((each) => each.id === run)) this.open(run);
     const view = hash.get('view');
-    if (
-      view !== null &&
-      ['overview', 'timeline', 'kernels', 'flame', 'counters', 'ranks', 'sql', 'diff'].includes(view)
-    )
-      this.view = view as ViewName;
-    const [from, to] = [number('from'), number('to')];
-    if (from !== null && to !== null && to > from) {
-      this.from = from;
-      this.to = to;
-      this.goal = { from, to };
-    }
+    this.view = kViews.find((each) => each === view) ?? kViews[0];
+    const [asked, end] = [number('from'), number('to')];
+    const [from, to] = asked !== null && end !== null && end > asked ? [asked, end] : this.home;
+    const scroll = Math.max(0, number('scroll') ?? 0);
+    const moves = from !== this.from || to !== this.to || scroll !== this.scroll;
+    this.goal = moves && this.view === 'timeline' ? { from, to, scroll } : null;
+    [this.from, this.to, this.scroll] = [from, to, scroll];
     const tracks = hash.get('tracks');
-    if (tracks !== null)
-      this.closed = new Set(
-        tracks
-          .split(',')
-          .filter((each) => each !== '')
-          .map(Number),
-      );
-    const scroll = number('scroll');
-    if (scroll !== null) this.scroll = scroll;
+    this.closed =
+      tracks === null
+        ? this.tree.closedAtFirst()
+        : new Set(
+            tracks
+              .split(',')
+              .filter((each) => each !== '')
+              .map(Number),
+          );
     const [a, b] = (hash.get('span') ?? '').split('-').map(Number);
     if (hash.has('span') && b > a) this.choose([a, b], true);
     else if (this.span !== null) this.choose(null, true);
@@ -338,8 +401,10 @@ export class App {
     this.collective = number('collective');
     const kernel = number('kernel');
     const named = hash.get('kernel-name');
-    if (kernel !== null && kernel !== this.kernel?.name) void this.chooseKernelByNumber(kernel);
-    else if (kernel === null && named !== null && named !== this.kernel?.text) this.kernel = { name: -1, text: named };
+    if (kernel !== null) {
+      if (kernel !== this.kernel?.name) void this.chooseKernelByNumber(kernel);
+    } else if (named === null) this.kernel = null;
+    else if (named !== this.kernel?.text) this.kernel = { name: -1, text: named };
     this.words = Object.fromEntries(kWords.flatMap((key) => (hash.get(key) ? [[key, hash.get(key) ?? '']] : [])));
     this.matchCase = hash.get('case') === '1';
     const query = hash.get('q') ?? '';
@@ -349,13 +414,17 @@ export class App {
   remember(): void {
     clearTimeout(this.hashTimer);
     if (this.current === null) return; // what it asks for has not been read
+    if (this.jumped) {
+      this.jumped = false;
+      history.pushState(null, '', `#${this.hash()}`);
+      return;
+    }
     this.hashTimer = setTimeout(() => history.replaceState(null, '', `#${this.hash()}`), 150);
   }
   hash(): string {
     const parts = [`view=${this.view}`];
     if ((this.document?.runs.length ?? 0) > 1) parts.push(`run=${this.run}`);
-    if (this.from !== 0 || this.to !== this.length)
-      parts.push(`from=${Number(this.from.toFixed(3))}`, `to=${Number(this.to.toFixed(3))}`);
+    if (this.away) parts.push(`from=${Number(this.from.toFixed(3))}`, `to=${Number(this.to.toFixed(3))}`);
     if (this.scroll > 0) parts.push(`scroll=${Math.round(this.scroll)}`);
     if (this.span !== null) parts.push(`span=${Math.round(this.span[0])}-${Math.round(this.span[1])}`);
     if (this.selected !== null) parts.push(`sel=${this.selected}`);
@@ -399,18 +468,34 @@ export class App {
 
   /** Shows this stretch of time in the timeline. */
   show(from: number, to: number, track?: number, lane?: number): void {
+    if (this.view !== 'timeline' || from !== this.from || to !== this.to) this.leave();
     if (track !== undefined) this.reveal(track);
     this.goal = { from, to, track, lane };
     this.view = 'timeline';
   }
-  /** The same, with all of a rank open. */
-  showRank(rank: number, from: number, to: number): void {
+  /**
+   * The same, with all of a rank open and its rows in view. `mark`: from when to when the rank was in the collective, whose kernel
+   * is selected; null = none.
+   */
+  showRank(rank: number, from: number, to: number, mark: [number, number] | null = null): void {
     this.rank = rank;
-    const track = this.current?.tracks.find((each) => each.rank === rank);
+    const tracks = (this.current?.tracks ?? []).filter((each) => each.rank === rank);
     const open = new Set(this.closed);
-    for (const each of this.current?.tracks ?? []) if (each.rank === rank) open.delete(each.id);
+    for (const each of tracks) open.delete(each.id);
     if (open.size !== this.closed.size) this.closed = open;
-    this.show(from, to, track?.id, 0);
+    this.select(null);
+    this.show(from, to, tracks[0]?.id, 0);
+    if (mark === null) return;
+    const goal = this.goal;
+    void slicesAt(this.source, this.run, tracks, mark).then((found) => {
+      // Kernels first: a range around one may begin and end with it.
+      const place = found.find((each) => BigInt(each.row) >> 48n === 0n) ?? found[0];
+      if (place === undefined || this.rank !== rank || this.selected !== null) return;
+      this.select(place.row);
+      this.reveal(place.track);
+      const moved = this.goal !== goal && this.goal !== null;
+      if (!moved) this.goal = { from, to, track: place.track, lane: place.lane };
+    });
   }
   private reveal(track: number): void {
     const closed = new Set(this.closed);
@@ -503,11 +588,12 @@ export class App {
     const found = await this.source.search(run, exact, true, null).catch(() => null);
     const name = found?.names.find(same);
     if (name !== undefined && run === this.run && this.kernel?.text === text)
-      this.kernel = { name: name.name, text: name.text };
+      this.kernelNow = { name: name.name, text: name.text };
   }
   /** Shows another run; the kernel chosen stays so where that one has it. */
   async change(run: number): Promise<void> {
     const before = this.kernel;
+    this.leave();
     this.open(run);
     if (before === null) return;
     await this.chooseKernelNamed(before.text);
@@ -520,16 +606,18 @@ export class App {
       (this.current?.events ?? 0) > 0 &&
       !this.has('analysis')
     )
-      this.kernel = null;
+      this.kernelNow = null;
   }
   private async chooseKernelByNumber(name: number): Promise<void> {
     const { names } = await this.source.names(this.run, [name]);
-    this.kernel = { name, text: names[0] ?? '' };
+    this.kernelNow = { name, text: names[0] ?? '' };
   }
 
   // ---- search
 
   search(query: string, soon = true): void {
+    // What is typed changes one entry of the history; the first letter makes it.
+    if (query !== '' && this.query === '') this.leave();
     this.query = query;
     clearTimeout(this.searchTimer);
     this.searchAbort.abort();
@@ -591,7 +679,12 @@ export class App {
     }
     const hits = this.found?.hits ?? [];
     if (hits.length === 0) return;
+    const first = this.hit < 0;
     this.hit = (next + hits.length) % hits.length;
+    // One entry of the history for all that the search goes through.
+    const jumped = this.jumped;
+    if (!first && this.view === 'timeline') this.jumped = true;
     this.goTo(hits[this.hit]);
+    if (!first && this.view === 'timeline') this.jumped = jumped;
   }
 }

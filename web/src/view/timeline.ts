@@ -12,6 +12,12 @@ import type { TileStore } from './tile_store';
 import { findUnder } from './under';
 import { tickStep } from './units';
 
+// Keys: per millisecond that they are held, and what a tap moves.
+const kZoomRate = 0.0055;
+const kPanRate = 1.1;
+const kTapZoom = 1.1;
+const kTapPan = 0.05;
+
 export class Timeline implements Look {
   from = 0;
   to = 1;
@@ -111,6 +117,8 @@ export class Timeline implements Look {
 
   /** What the view may show, where that is more than the run: another one beside it. */
   bounds: [number, number] | null = null;
+  /** The stretch that is shown at first. */
+  home: [number, number] | null = null;
   private get limits(): [number, number] {
     return this.bounds ?? [0, this.length];
   }
@@ -169,6 +177,13 @@ export class Timeline implements Look {
   scrollFor(track: number, lane: number): number | null {
     const row = this.shown.rows.find((each) => each.track.id === track);
     if (row === undefined) return null;
+    if (row.what === 'group' && row.children && row.open) {
+      // A group is shown with what it holds: as much of it as there is room for.
+      const after = this.shown.rows.find((each) => each.top > row.top && each.depth <= row.depth);
+      const bottom = after?.top ?? this.shown.height;
+      if (row.top >= this.scroll && bottom <= this.scroll + this.height) return this.scroll;
+      return Math.max(0, Math.min(row.top - 8, this.mostScroll()));
+    }
     const y = row.top + row.first + (row.what === 'slices' ? lane * row.lane : 0);
     if (y >= this.scroll + 8 && y + row.lane <= this.scroll + this.height - 8) return this.scroll;
     return Math.max(0, y - this.height / 2);
@@ -216,12 +231,12 @@ export class Timeline implements Look {
   private advance(now: number): void {
     if (this.keys.size > 0) {
       const dt = Math.min(50, Math.max(0, now - this.keyAt));
-      this.keyAt = now;
+      this.keyAt = Math.max(this.keyAt, now);
       const x = this.mouse?.x ?? this.width / 2;
       const zooming = (this.keys.has('w') ? -1 : 0) + (this.keys.has('s') ? 1 : 0);
       const panning = (this.keys.has('d') ? 1 : 0) - (this.keys.has('a') ? 1 : 0);
-      if (zooming !== 0) this.zoom(Math.exp(zooming * dt * 0.0055), x);
-      if (panning !== 0) this.pan(panning * dt * 1.1);
+      if (zooming !== 0) this.zoom(Math.exp(zooming * dt * kZoomRate), x);
+      if (panning !== 0) this.pan(panning * dt * kPanRate);
       this.redraw();
       return;
     }
@@ -343,6 +358,7 @@ export class Timeline implements Look {
     this.labels.draw(texts, counters, this);
     this.tiles.end(level, this.from, this.to, drawn);
     this.names.flush();
+    this.hover();
     drawOverlay(this.overContext, this);
     drawRuler(this.rulerContext, this);
   }
@@ -358,9 +374,12 @@ export class Timeline implements Look {
     return yOf(this, track, lane);
   }
 
+  /** What lies under the mouse now: asked again with each drawing, as the view may have moved below it. */
   private hover(): void {
     if (this.mouse === null || this.drag !== null) return;
-    this.under = this.find(this.mouse.x, this.mouse.y);
+    const { x, y } = this.mouse;
+    const inside = x >= 0 && x <= this.width && y >= 0 && y <= this.height;
+    this.under = inside ? this.find(this.mouse.x, this.mouse.y) : null;
     this.over.style.cursor = this.under !== null && this.under.what !== 'row' ? 'pointer' : 'default';
     this.listener.hovered(this.under, this.mouse.x, this.mouse.y);
   }
@@ -461,13 +480,21 @@ export class Timeline implements Look {
       this.fly(at - span / 2, at + span / 2);
     }
   }
+  /** What a tap of a key moves at least; one that is held goes on from there when that much time has passed. */
+  private tap(key: string): void {
+    const x = this.mouse?.x ?? this.width / 2;
+    if (key === 'w' || key === 's') this.zoom(key === 'w' ? 1 / kTapZoom : kTapZoom, x);
+    else this.pan((key === 'd' ? 1 : -1) * kTapPan * this.width);
+    const step = key === 'w' || key === 's' ? Math.log(kTapZoom) / kZoomRate : (kTapPan * this.width) / kPanRate;
+    if (this.keys.size === 0) this.keyAt = performance.now() + step;
+  }
   /** A key went down: true when it moves the view. */
   key(key: string): boolean {
     const lower = key.toLowerCase();
     const known: Record<string, string> = { w: 'w', a: 'a', s: 's', d: 'd', arrowleft: 'a', arrowright: 'd' };
     const held = known[lower];
     if (held !== undefined) {
-      if (this.keys.size === 0) this.keyAt = performance.now();
+      if (!this.keys.has(held)) this.tap(held);
       this.keys.add(held);
       this.flight = null;
       this.redraw();
@@ -482,7 +509,7 @@ export class Timeline implements Look {
       return true;
     }
     if (lower === '0' || lower === 'home') {
-      this.fly(...this.limits);
+      this.fly(...(this.bounds ?? this.home ?? this.limits));
       return true;
     }
     return false;

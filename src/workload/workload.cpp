@@ -7,8 +7,11 @@
 #include <fstream>
 #include <system_error>
 
+#include "base/files/output_file.h"
+#include "base/files/temporary.h"
 #include "workload/layout/layout.h"
 #include "workload/pc_samples/pc_samples.h"
+#include "workload/pc_samples/sample_json.h"
 #include "workload/runs.h"
 
 namespace tacho::workload {
@@ -18,10 +21,11 @@ namespace fs = std::filesystem;
 namespace {
 
 struct Files {
-  std::string joined;                // pmc_perf.csv
-  std::vector<std::string> passes;   // pmc_perf_<n>.csv, results_<n>.csv, or what out_of() finds
-  std::vector<std::string> levels;   // SQ_*.csv
-  std::vector<std::string> sampled;  // ps_file_kernel_trace.csv: dispatches of a run that only sampled, by process
+  std::string joined;                     // pmc_perf.csv
+  std::vector<std::string> passes;        // pmc_perf_<n>.csv, results_<n>.csv, or what out_of() finds
+  std::vector<std::string> levels;        // SQ_*.csv
+  std::vector<std::string> sampled;       // ps_file_kernel_trace.csv: dispatches of a run that only sampled, by process
+  std::vector<std::string> sampled_json;  // ps_file_results.json, which holds them from 3.9 on
 };
 
 bool has_csv_ending(std::string_view name) {
@@ -78,8 +82,9 @@ std::vector<std::string> out_of(const std::string& folder) {
 Files files_of(const std::string& folder) {
   Files files;
   for (const std::string& name : entries_of(folder, false)) {
-    if (!has_csv_ending(name)) continue;
     const std::string path = folder + "/" + name;
+    if (is_sample_file(name, "ps_file_results.json")) files.sampled_json.push_back(path);
+    if (!has_csv_ending(name)) continue;
     const std::string_view base = stem(name);
     if (name == "pmc_perf.csv" || name == "pmc_perf.csv.gz") {
       files.joined = path;
@@ -94,6 +99,7 @@ Files files_of(const std::string& folder) {
     }
   }
   std::sort(files.sampled.begin(), files.sampled.end(), natural_less);
+  std::sort(files.sampled_json.begin(), files.sampled_json.end(), natural_less);
   std::error_code error;
   if (files.joined.empty() && files.passes.empty() && files.levels.empty() &&
       fs::exists(folder + "/sysinfo.csv", error))
@@ -104,7 +110,8 @@ Files files_of(const std::string& folder) {
 
 bool has_counters(const std::string& folder) {
   const Files files = files_of(folder);
-  if (!files.joined.empty() || !files.passes.empty() || !files.sampled.empty()) return true;
+  if (!files.joined.empty() || !files.passes.empty() || !files.sampled.empty() || !files.sampled_json.empty())
+    return true;
   // A run of ours that asked for what fits into level passes has no others.
   if (files.levels.empty()) return false;
   const auto runs = read_runs(folder);
@@ -353,6 +360,26 @@ std::vector<uint32_t> rows_in_level(const RawTable& main, const RawTable& level,
   return order;
 }
 
+// The dispatches of a run that only sampled, from its JSON: as the kernel trace that older versions wrote beside it.
+Result<RawTable> read_json_dispatches(const std::string& path, const ReadOptions& options, NameTable& kernels,
+                                      std::vector<std::string>& warnings) {
+  TACHO_ASSIGN(const std::string text, kernel_trace_of_json(path));
+  TACHO_ASSIGN(const TemporaryFolder place, TemporaryFolder::create(temporary_folder() + "/tacho-samples-"));
+  const std::string trace = place.path() + "/kernel_trace.csv";
+  TACHO_ASSIGN(OutputFile file, OutputFile::create(trace, false));
+  file.write(text);
+  TACHO_TRY(file.commit());
+  std::vector<std::string> of_trace;
+  auto read = read_wide({trace}, options, kernels, of_trace);
+  for (std::string& warning : of_trace) {
+    if (warning.starts_with(trace)) warning = path + warning.substr(trace.size());
+    warnings.push_back(std::move(warning));
+  }
+  if (!read) return fail("{}: names no kernels that ran", path);
+  read->file = path;
+  return read;
+}
+
 // The pass of one level, which several runs may have read, each with the counters that it asked for. Nothing if no
 // file of it can be read.
 Result<std::optional<Pass>> read_level(const std::string& name, const Files& files, const RawTable& main,
@@ -413,12 +440,17 @@ Result<Workload> read_workload(const std::string& folder, SysInfo sysinfo, const
     }
   } else if (!files.passes.empty() || (!chosen.empty() && !files.levels.empty())) {
     TACHO_ASSIGN(main, read_passes(files, !chosen.empty(), options, kernels, workload, levels_joined));
-  } else if (!files.sampled.empty()) {
-    TACHO_ASSIGN(main, read_wide({files.sampled.front()}, options, kernels, workload.warnings));
-    if (files.sampled.size() > 1)
+  } else if (const bool json = files.sampled.empty(); !files.sampled.empty() || !files.sampled_json.empty()) {
+    const std::vector<std::string>& sampled = json ? files.sampled_json : files.sampled;
+    if (json) {
+      TACHO_ASSIGN(main, read_json_dispatches(sampled.front(), options, kernels, workload.warnings));
+    } else {
+      TACHO_ASSIGN(main, read_wide({sampled.front()}, options, kernels, workload.warnings));
+    }
+    if (sampled.size() > 1)
       workload.warnings.push_back(
           fmt::format("{}: {} processes were sampled; the dispatches are those of the first ({}), the samples of all",
-                      folder, files.sampled.size(), files.sampled.front()));
+                      folder, sampled.size(), sampled.front()));
   } else {
     return fail("{}: no profiling data found: {}", folder, guess(folder));
   }

@@ -375,7 +375,52 @@ class Reports(Analyze):
             file.unlink()
         (folder / "83_ps_file_results.json").write_text("{}")
         result = self.analyze("-p", folder)
-        self.assertIn("83_ps_file_results.json: PC samples in JSON are not read", result.stderr.decode())
+        self.assertIn("83_ps_file_results.json: holds no PC samples", result.stderr.decode())
+
+    def sample_json(self, kernel="axpy", stochastic=True, samples=((1, 0, 0, "WAITCNT"), (1, 0, 1, "NONE"), (2, 1, 0, "ALU_DEPENDENCY"))):
+        """rocprofv3's JSON of PC samples: (dispatch, instruction, issued, reason) each; the names come last."""
+        records = [{"record": {"hw_id": {"chiplet": 1}, "pc": {"code_object_id": 2, "code_object_offset": 16 * i}, "exec_mask": 18446744073709551615,
+                               "timestamp": 5, "dispatch_id": dispatch, "corr_id": {"internal": 1, "external": 0},
+                               **({"wave_issued": issued, "inst_type": "VALU", "wave_cnt": 3,
+                                   "snapshot": {"stall_reason": "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_" + reason,
+                                                "dual_issue_valu": 0}} if stochastic else {})}, "inst_index": instruction}
+                   for i, (dispatch, instruction, issued, reason) in enumerate(samples)]
+        kind, other = ("pc_sample_stochastic", "pc_sample_host_trap")[::1 if stochastic else -1]
+        return json.dumps({"rocprofiler-sdk-tool": [{
+            "metadata": {"pid": 83},
+            "buffer_records": {kind: records, other: [], "kernel_dispatch": [
+                {"thread_id": 7, "start_timestamp": 100, "end_timestamp": 1100, "dispatch_info": {"agent_id": {"handle": 4}, "kernel_id": 16, "dispatch_id": 1}},
+                {"thread_id": 7, "start_timestamp": 2000, "end_timestamp": 2500, "dispatch_info": {"agent_id": {"handle": 4}, "kernel_id": 17, "dispatch_id": 2}}]},
+            "kernel_symbols": [{"kernel_id": 16, "kernel_name": "_Zx", "formatted_kernel_name": kernel}, {"kernel_id": 17, "formatted_kernel_name": 'co"py'}],
+            "strings": {"pc_sample_instructions": ["s_waitcnt", "v_add"], "pc_sample_comments": ["a.cpp:7", "b.cpp:1"]}}]})
+
+    def test_samples_that_only_json_holds(self):
+        folder = self.folder / "json"
+        folder.mkdir()
+        (folder / "sysinfo.csv").write_text(SYSINFO)
+        file = folder / "83_ps_file_results.json"
+        file.write_text(self.sample_json())
+        result = self.analyze("-p", folder, "--output-format", "json")
+        self.assertEqual(result.stderr, b"")
+        document = json.loads(result.stdout)
+        table = next(t for t in document["tables"] if t["id"] == "21.1")
+        self.assertEqual([row["cells"] for row in table["rows"]], [
+            ["s_waitcnt", "a.cpp:7", "axpy", 2, 2 / 3 * 100, 50, "waitcnt 50 %"], ["v_add", "b.cpp:1", 'co"py', 1, 1 / 3 * 100, 0, "alu dependency 100 %"]])
+        self.assertEqual([row["cells"][:3] for row in document["tables"][0]["rows"]], [["axpy", 1, 1000], ['co"py', 1, 500]])
+        # Several processes have numbers of their own; host_trap tells no reasons; what is not disassembled keeps its place.
+        (folder / "95_ps_file_results.json").write_text(self.sample_json("gemm", samples=((1, 0, 0, "WAITCNT"), (9, -1, 1, "NONE"))))
+        rows = [row["cells"] for t in self.json("-p", folder)["tables"] if t["id"] == "21.1" for row in t["rows"]]
+        self.assertEqual(sorted((row[2], row[0], row[3]) for row in rows), [("", "", 1), ("axpy", "s_waitcnt", 2), ('co"py', "v_add", 1), ("gemm", "s_waitcnt", 1)])
+        self.assertIn("Unrecognized code object id, physical virtual address of PC:16", [row[1] for row in rows])
+        (folder / "95_ps_file_results.json").unlink()
+        file.write_text(self.sample_json(stochastic=False))
+        table = next(t for t in self.json("-p", folder)["tables"] if t["id"] == "21.1")
+        self.assertEqual(table["columns"], ["Instruction", "Source", "Kernel_Name", "Samples", "Pct"])
+        # Damage is named with its place, and costs what stands behind it.
+        text = self.sample_json()
+        for damaged, needle in ((text[:text.index("kernel_symbols")], "83_ps_file_results.json"), ("[1]", "83_ps_file_results.json"), ("", "83_ps_file_results.json")):
+            file.write_text(damaged)
+            self.assertIn(needle, self.sentence("-p", folder))
 
     def test_pc_samples(self):
         reason = "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_"

@@ -11,13 +11,14 @@
 
 #include "base/text/csv.h"
 #include "workload/layout/layout.h"
+#include "workload/pc_samples/sample_counts.h"
+#include "workload/pc_samples/sample_json.h"
 
 namespace tacho::workload {
 
 namespace {
 
 constexpr size_t kNowhere = static_cast<size_t>(-1);
-constexpr size_t kMostInstructions = size_t{1} << 20;
 
 size_t position(const std::vector<std::string>& header, std::string_view name) {
   const auto found = std::find(header.begin(), header.end(), name);
@@ -48,23 +49,7 @@ Result<StringMap<std::string>> kernels_of_dispatches(const std::string& path) {
   }
 }
 
-// "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_ALU_DEPENDENCY" -> "alu dependency"
-std::string reason_of(std::string_view text) {
-  constexpr std::string_view kMark = "REASON_";
-  if (const size_t at = text.find(kMark); at != std::string_view::npos) text.remove_prefix(at + kMark.size());
-  std::string out(text);
-  for (char& c : out) c = c == '_' ? ' ' : c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return out;
-}
-
-// Counts while files are read.
-struct Counting {
-  PcSamples result;
-  StringMap<size_t> known;                  // kernel, instruction and source -> index into result.instructions
-  std::vector<StringMap<uint64_t>> stalls;  // of each instruction
-};
-
-Status read_file(const std::string& path, const std::string& kernel_trace, Counting& counting,
+Status read_file(const std::string& path, const std::string& kernel_trace, SampleCounts& counts_of,
                  std::vector<std::string>& warnings) {
   TACHO_ASSIGN(const StringMap<std::string> kernels, kernels_of_dispatches(kernel_trace));
   TACHO_ASSIGN(CsvReader reader, CsvReader::open(path));
@@ -76,9 +61,7 @@ Status read_file(const std::string& path, const std::string& kernel_trace, Count
   if (instruction == kNowhere || dispatch == kNowhere)
     return fail("{}: the header has no Instruction or no Dispatch_Id; these are not PC samples of rocprofv3", path);
   FaultLog log(path);
-  auto& [result, known, stalls] = counting;
   std::vector<std::string_view> fields;
-  std::string key;
   for (;;) {
     TACHO_ASSIGN(const bool more, reader.next(fields));
     if (!more) break;
@@ -100,33 +83,14 @@ Status read_file(const std::string& path, const std::string& kernel_trace, Count
     const auto kernel = kernels.find(fields[dispatch]);
     const std::string_view kernel_name = kernel == kernels.end() ? std::string_view() : kernel->second;
     const std::string_view comment = source == kNowhere ? std::string_view() : fields[source];
-    key.assign(kernel_name).append(1, '\0').append(fields[instruction]).append(1, '\0').append(comment);
-    auto place = known.find(key);
-    if (place == known.end()) {
-      if (known.size() == kMostInstructions) {
-        log.add("there are more than a million different instructions", "the rest was left out", reader.row(), "");
-        continue;
-      }
-      place = known.emplace(key, result.instructions.size()).first;
-      SampledInstruction added;
-      added.kernel = kernel_name;
-      added.instruction = fields[instruction];
-      added.source = comment;
-      result.instructions.push_back(std::move(added));
-      stalls.emplace_back();
+    const size_t place = counts_of.place(kernel_name, fields[instruction], comment);
+    if (place == SampleCounts::kFull) {
+      log.add("there are more than a million different instructions", "the rest was left out", reader.row(), "");
+      continue;
     }
-    SampledInstruction& at = result.instructions[place->second];
-    result.samples += count;
-    at.samples += count;
-    if (issued != kNowhere && (fields[issued] == "1" || fields[issued] == "True" || fields[issued] == "true")) {
-      at.issued += count;
-    } else if (stall != kNowhere && !fields[stall].empty()) {
-      const auto found = stalls[place->second].find(fields[stall]);
-      if (found != stalls[place->second].end())
-        found->second += count;
-      else
-        stalls[place->second].emplace(std::string(fields[stall]), count);
-    }
+    const bool was_issued =
+        issued != kNowhere && (fields[issued] == "1" || fields[issued] == "True" || fields[issued] == "true");
+    counts_of.add(place, count, was_issued, stall == kNowhere ? std::string_view() : fields[stall]);
   }
   log.report(warnings);
   return {};
@@ -153,36 +117,35 @@ bool is_sample_file(std::string_view file, std::string_view name) {
 }
 
 Result<std::optional<PcSamples>> read_pc_samples(const std::string& folder, std::vector<std::string>& warnings) {
-  Counting counting;
-  PcSamples& result = counting.result;
+  SampleCounts counts;
+  std::string first;
+  bool stochastic = false;
   for (const std::string_view method : {"stochastic", "host_trap"}) {
     const std::string name = fmt::format("ps_file_pc_sampling_{}.csv", method);
     for (const std::string& file : files_called(folder, name)) {
       const std::string process = file.substr(0, file.size() - name.size());
-      if (result.file.empty()) result.file = fmt::format("{}/{}", folder, file);
+      if (first.empty()) first = fmt::format("{}/{}", folder, file);
       TACHO_TRY(read_file(fmt::format("{}/{}", folder, file),
-                          fmt::format("{}/{}ps_file_kernel_trace.csv", folder, process), counting, warnings));
+                          fmt::format("{}/{}ps_file_kernel_trace.csv", folder, process), counts, warnings));
     }
-    result.stochastic = method == "stochastic";
-    if (!result.file.empty()) break;
+    stochastic = method == "stochastic";
+    if (!first.empty()) break;
   }
-  if (result.file.empty()) {
-    for (const std::string& file : files_called(folder, "ps_file_results.json"))
-      warnings.push_back(
-          fmt::format("{}/{}: PC samples in JSON are not read; have rocprofv3 write CSV too", folder, file));
-    return std::optional<PcSamples>();
+  if (first.empty()) {
+    // From 3.9 on rocprof-compute leaves the samples in JSON alone.
+    stochastic = false;
+    for (const std::string& file : files_called(folder, "ps_file_results.json")) {
+      const std::string path = fmt::format("{}/{}", folder, file);
+      if (const uint64_t found = read_sample_json(path, counts, stochastic, warnings); found > 0 && first.empty())
+        first = path;
+    }
+    if (first.empty()) return std::optional<PcSamples>();
   }
+  PcSamples result = std::move(counts).take();
+  result.file = first;
+  result.stochastic = stochastic;
   TACHO_ASSIGN(result.sources, read_pc_sources(folder));
   if (result.samples == 0) return fail("{}: there is not one sample in it", result.file);
-  for (size_t i = 0; i < counting.stalls.size(); ++i) {
-    auto& reasons = result.instructions[i].stalls;
-    for (const auto& [reason, count] : counting.stalls[i]) reasons.emplace_back(reason_of(reason), count);
-    std::sort(reasons.begin(), reasons.end(), [](const auto& a, const auto& b) {
-      return a.second != b.second ? a.second > b.second : a.first < b.first;
-    });
-  }
-  std::stable_sort(result.instructions.begin(), result.instructions.end(),
-                   [](const SampledInstruction& a, const SampledInstruction& b) { return a.samples > b.samples; });
   return std::optional<PcSamples>(std::move(result));
 }
 

@@ -81,13 +81,30 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
   static const std::string document = test::rocprofv3_document();
-  return fuzz::put(
-      fuzz::mutated_text(std::string(reinterpret_cast<const char*>(data), size), document,
-                         {"kind", "operation", "handle", "internal", "external", "value", "key", "pid", "agents",
-                          "buffer_records", "callback_records", "strings", "kernel_symbols", "code_objects",
-                          "pc_sample_host_trap", "rccl_api", "hsa_api", "scratch_memory", "summary"},
-                         max_size, seed),
-      data);
+  return fuzz::put(fuzz::mutated_text(std::string(reinterpret_cast<const char*>(data), size), document,
+                                      {"kind",
+                                       "operation",
+                                       "handle",
+                                       "internal",
+                                       "external",
+                                       "value",
+                                       "key",
+                                       "pid",
+                                       "agents",
+                                       "buffer_records",
+                                       "callback_records",
+                                       "strings",
+                                       "kernel_symbols",
+                                       "code_objects",
+                                       "pc_sample_host_trap",
+                                       "rccl_api",
+                                       "hsa_api",
+                                       "scratch_memory",
+                                       "summary",
+                                       "replay_pass",
+                                       "spm_counter_collection"},
+                                      max_size, seed),
+                   data);
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -75,6 +75,12 @@ class Reader {
     std::unordered_map<int64_t, int64_t> messages;                        // correlation -> string row
     std::unordered_map<int64_t, int64_t> counters;                        // counter handle -> row
     std::vector<bool> counted;                                            // dispatches that arrived with their counters
+    // Of dispatches that arrive with counters several times, because their kernel was replayed: the start of the first,
+    // and how often they came.
+    struct Replayed {
+      int64_t start = kUnknown, times = 0;
+    };
+    std::unordered_map<int64_t, Replayed> replayed;
     std::unordered_map<int64_t, int64_t> threads, thread_tracks;
     NumberMap<4> queue_tracks;
     KeyIndex<int64_t> call_ends;  // by correlation
@@ -546,15 +552,30 @@ class Reader {
 
   void callback_section(std::string_view section) {
     if (section != "counter_collection") {
-      in_->skip();
+      const std::string name(section);
+      int64_t unread = 0;
+      if (in_->peek() == '[')
+        in_->array([&] {
+          in_->skip();
+          ++unread;
+        });
+      else
+        in_->skip();
+      if (in_->ok()) tell_unread(name, unread);
       return;
     }
     in_->array([&] {
       Dispatch dispatch;
+      int64_t pass = kUnknown;  // of a kernel that was replayed; its dispatch has one number in all passes
       std::vector<std::pair<int64_t, double>> values;
       in_->object([&](std::string_view key) {
         if (key == "dispatch_data") {
-          in_->object([&](std::string_view member) { read_dispatch_member(member, dispatch); });
+          in_->object([&](std::string_view member) {
+            if (member == "replay_pass")
+              pass = in_->integer();
+            else
+              read_dispatch_member(member, dispatch);
+          });
         } else if (key == "records") {
           in_->array([&] {
             int64_t counter = 0;
@@ -564,6 +585,8 @@ class Reader {
                 counter = in_->handle();
               else if (member == "value" || member == "counter_value")
                 value = in_->real();
+              else if (member == "replay_pass")
+                pass = in_->integer();
               else
                 in_->skip();
             });
@@ -573,17 +596,33 @@ class Reader {
           dispatch.thread = in_->integer();
         } else if (key == "stream_id") {
           dispatch.stream = in_->handle();
+        } else if (key == "replay_pass") {
+          pass = in_->integer();
         } else {
           in_->skip();
         }
       });
       if (!in_->ok()) return;
-      const int64_t track = add_dispatch(dispatch);
       constexpr int64_t kMostDispatches = int64_t{1} << 30;
+      bool again = false;
       if (dispatch.id > 0 && dispatch.id < kMostDispatches) {
-        if (process_->counted.size() <= static_cast<size_t>(dispatch.id))
-          process_->counted.resize(static_cast<size_t>(dispatch.id) + 1);
-        process_->counted[static_cast<size_t>(dispatch.id)] = true;
+        const auto id = static_cast<size_t>(dispatch.id);
+        if (process_->counted.size() <= id) process_->counted.resize(id + 1);
+        again = process_->counted[id];
+        process_->counted[id] = true;
+      }
+      // The program launched the kernel once, however often it was run to count.
+      const int64_t track = again ? queue_track(dispatch.agent, dispatch.queue, dispatch.stream, dispatch.thread)
+                                  : add_dispatch(dispatch);
+      const bool told = pass >= 0 && pass <= INT32_MAX;
+      if (again || told) {
+        Process::Replayed& first = process_->replayed[dispatch.id];
+        if (!again) first.start = dispatch.start;
+        if (first.start != kUnknown) dispatch.start = first.start;
+        if (again) ++first.times;
+        if (!told) pass = first.times;
+      } else {
+        pass = 0;
       }
       std::map<int64_t, int64_t> instances;
       for (const auto& [counter, value] : values) {
@@ -594,6 +633,7 @@ class Reader {
                                       .ordinal = dispatch.id > 0 ? dispatch.id - 1 : kUnknown,
                                       .dim = row,
                                       .instance = instances[counter]++,
+                                      .pass = pass,
                                       .value = std::bit_cast<int64_t>(value)});
       }
     });
@@ -629,11 +669,14 @@ class Reader {
       else
         ++unread;
     });
-    if (unread != 0) {
-      writer_.lose(process_row(), Table::kEnd, event::LossReason::kUnknownRecord, unread);
-      writer_.note(process_row(), event::NoteSeverity::kWarning,
-                   fmt::format("{} records of section {} are of a kind that is not read", unread, presentable(name)));
-    }
+    tell_unread(name, unread);
+  }
+
+  void tell_unread(std::string_view section, int64_t records) {
+    if (records == 0) return;
+    writer_.lose(process_row(), Table::kEnd, event::LossReason::kUnknownRecord, records);
+    writer_.note(process_row(), event::NoteSeverity::kWarning,
+                 fmt::format("{} records of section {} are of a kind that is not read", records, presentable(section)));
   }
 
   // A name from the file, fit for a sentence: one line, not too long.

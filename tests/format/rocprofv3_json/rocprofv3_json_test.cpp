@@ -3,14 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
+#include <tuple>
 
+#include "base/format.h"
 #include "format/csv/csv.h"
 #include "format/format.h"
 #include "format/rocprofv3_json/rocprofv3_document.h"
 #include "format/sample_trace.h"
 #include "support/golden.h"
+#include "trace/read/rows.h"
 
 namespace tacho::test {
 namespace {
@@ -115,6 +119,47 @@ TEST(Rocprofv3Json, RecordsBeforeNames) {
   const auto trace = read_text("{\"rocprofiler-sdk-tool\": [{" + records + "," + names + "}]}");
   ASSERT_TRUE(trace) << trace.error().message;
   check_sections(**trace);
+}
+
+// Kernel replay (10.0.1): one dispatch number for every pass, told by replay_pass, or by nothing.
+TEST(Rocprofv3Json, ReplayedPassesAreOneDispatch) {
+  const auto element = [](int start, const char* told, const char* values) {
+    return fmt::format(
+        R"({{"thread_id": 42, {} "dispatch_data": {{"correlation_id": {{"internal": 1}}, "start_timestamp": {}, "end_timestamp": {},
+ "dispatch_info": {{"agent_id": {{"handle": 8}}, "queue_id": {{"handle": 1}}, "kernel_id": 5, "dispatch_id": 1}}}}, "records": [{}]}})",
+        told, start, start + 500, values);
+  };
+  const char* const waves = R"({"counter_id": {"handle": 70}, "value": 4}, {"counter_id": {"handle": 70}, "value": 3})";
+  const char* const more = R"({"counter_id": {"handle": 70}, "value": 40}, {"counter_id": {"handle": 71}, "value": 9})";
+  for (const bool told : {true, false}) {
+    const std::string records =
+        element(2000, told ? R"("replay_pass": 0,)" : "", waves) + "," +
+        element(3000, told ? R"("replay_pass": 1,)" : "", more) + "," +
+        element(4000, told ? R"("replay_pass": 2,)" : "", R"({"counter_id": {"handle": 71}, "value": 90})");
+    const auto trace =
+        read_text("{\"rocprofiler-sdk-tool\": [" + kSections + R"("callback_records": {"counter_collection": [)" +
+                  records + R"(], "spm_counter_collection": [{"a": [1]}, {}]}, "buffer_records": {}}]})");
+    ASSERT_TRUE(trace) << trace.error().message;
+    EXPECT_EQ((*trace)->rows(Table::kDispatch), 1);
+    std::vector<std::tuple<int64_t, int64_t, double>> values;  // start, pass, value
+    Status status;
+    using V = column::CounterValue;
+    for (const auto& value : trace::rows<V::start, V::pass, V::value>(**trace, status))
+      values.emplace_back(value.start, value.pass, std::bit_cast<double>(value.value.cell));
+    ASSERT_TRUE(status);
+    std::sort(values.begin(), values.end());
+    ASSERT_EQ(values.size(), 5u);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const auto& [start, pass, number] = values[i];
+      if (told) EXPECT_EQ(start, 2000);
+      EXPECT_EQ(pass, number > 89 ? 2 : number > 8 ? 1 : 0) << number;
+    }
+    std::vector<std::string> notes;
+    for (const auto& note : trace::rows<column::Note::text>(**trace, status))
+      notes.emplace_back((*trace)->string(note.text));
+    EXPECT_EQ(notes,
+              std::vector<std::string>{"2 records of section spm_counter_collection are of a kind that is not read"});
+  }
 }
 
 TEST(Rocprofv3Json, WrittenAndReadAgain) {

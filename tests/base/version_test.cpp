@@ -5,13 +5,12 @@
 namespace tacho {
 namespace {
 
-TEST(Version, NamesTheCommitWhereItIsKnown) {
-  const std::string text = program_version_text();
-  EXPECT_EQ(text.substr(0, kProgramVersion.size()), kProgramVersion);
-  if (program_commit().empty())
-    EXPECT_EQ(text, kProgramVersion);
-  else
-    EXPECT_EQ(text, std::string(kProgramVersion) + " (commit " + std::string(program_commit()) + ")");
+TEST(Version, NamesReleaseAndCommitWhereTheyAreKnown) {
+  std::string expected(kProgramVersion);
+  if (!program_commit().empty())
+    expected += " (" + (program_release().empty() ? "" : std::string(program_release()) + ", ") + "commit " +
+                std::string(program_commit()) + ")";
+  EXPECT_EQ(program_version_text(), expected);
 }
 
 }  // namespace

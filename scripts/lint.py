@@ -174,7 +174,7 @@ def check_tidy(options):
 
 def areas():
     """The areas of commits: a folder's name or its path below src, a command, or one of a few others."""
-    folders = [path.relative_to(ROOT) for top in ("src", "tests", "docs") for path in (ROOT / top).rglob("*") if path.is_dir()]
+    folders = [path.relative_to(ROOT) for top in ("src", "tests", "docs", "scripts") for path in (ROOT / top).rglob("*") if path.is_dir()]
     commands = re.findall(r"^TACHO_COMMAND\((\w+)", (ROOT / "src/cli/commands.def").read_text(), re.M)
     tops = [path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")]
     return {"ci", "tree", "build", *tops, *commands, *(path.name for path in folders),

@@ -80,6 +80,8 @@ constexpr OptionRow<AnalyzeArguments> kRoofline[] = {
      shows_default()},
     {"--pc-sampling-sorting-type", at<&AnalyzeArguments::sampling_sort>,
      "table 21.1 by count, or by source line (offset)", "KIND", "count offset", shows_default()},
+    {"--pc-sampling-rows", text_at<&TextOptions::sample_rows>,
+     "rows of table 21.1, 0 for all (default: --max-stat-num)", "N", "", options::within(0, 1 << 30)},
     {"--sort,--roofline-sort", at<&AnalyzeArguments::sort>, "roofline points of kernels or dispatches", "KIND",
      "kernels dispatches", shows_default()},
 };

@@ -499,12 +499,17 @@ class Renderer {
     std::string title = fmt::format("{}, {}", table.title, stochastic ? "stochastic" : "host trap");
     if (!options_.boxed) title += stochastic ? ": % of all samples, issued % of the row's" : ": % of all samples";
     table_heading(table.id, title);
-    if (count > options_.max_stat_num) table.rows.resize(options_.max_stat_num);
+    const bool own = options_.sample_rows >= 0;
+    const size_t most = !own                        ? options_.max_stat_num
+                        : options_.sample_rows == 0 ? count
+                                                    : static_cast<size_t>(options_.sample_rows);
+    if (count > most) table.rows.resize(most);
     if (!options_.boxed) table = narrow_samples(std::move(table));
     out_ += report::to_text(table, style_);
-    if (count > options_.max_stat_num)
-      out_ +=
-          paint(fmt::format("  {} more instructions (--max-stat-num)\n", count - options_.max_stat_num), Paint::kDim);
+    if (count > most)
+      out_ += paint(
+          fmt::format("  {} more instructions ({})\n", count - most, own ? "--pc-sampling-rows" : "--max-stat-num"),
+          Paint::kDim);
   }
 
   // Numbers first, kernels by their ids in table 0.1, sources without their folders.

@@ -12,6 +12,7 @@ struct TextOptions {
   bool boxed = false;  ///< rocprof-compute's look: Metric_ID column, box grid, every table with its own heading
   int decimals = 2;
   size_t max_stat_num = 10;          ///< rows of the Top Stats tables
+  int sample_rows = -1;              ///< of table 21.1; 0 = all, -1 = max_stat_num
   std::vector<std::string> columns;  ///< --cols: numbers from 0 or titles; empty = all
   bool description = false;          ///< --include-cols Description
   bool errors = false;               ///< --errors: how far each mean may be off, as repeats of a launch tell

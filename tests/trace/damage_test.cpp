@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "layout_helpers.h"
+#include "raw_file.h"
 #include "rows.h"
 #include "trace/read/reader.h"
 #include "trace/write/copy.h"
@@ -25,8 +26,8 @@ std::vector<uint8_t> sample(const Folder& folder, const std::string& name, bool 
     for (const Table table : {Table::kApi, Table::kDispatch, Table::kReading}) {
       Row row = random.row(table, i % 7 == 0);
       if (table == Table::kApi) {
-        row[column::Api::dim] = writer->dimension(row::Function{
-            .name = writer->string(fmt::format("function {}", i / 10)), .domain = event::Domain::kOpenCL});
+        row[column::Api::dim] = writer->dimension(
+            row::Function{.name = writer->string(fmt::format("function {}", i / 2)), .domain = event::Domain::kOpenCL});
       }
       Cells::add(*writer, table, row);
     }
@@ -136,6 +137,62 @@ TEST(Damage, CutAtAndAroundEverySection) {
       most_rows = std::max(most_rows, (*trace)->rows(Table::kApi));
     }
     EXPECT_GT(most_rows, 1000);
+  }
+}
+
+// A file whose first dictionary lies last and is cut off: what came later keeps its number and its name.
+TEST(Damage, ADictionaryBehindTheCutReadsAsUnknown) {
+  Folder folder;
+  const auto bytes = sample(folder, "a", true);
+  const auto whole = must(open_bytes(bytes, "whole.tacho"));
+  RawFile file = *RawFile::parse(bytes);
+  const auto is_dictionary = [](const RawSection& section) { return section.header.kind == SectionKind::kDictionary; };
+  std::stable_sort(file.sections.begin(), file.sections.end(),
+                   [](const RawSection& a, const RawSection& b) { return a.header.sequence < b.header.sequence; });
+  ASSERT_GE(std::count_if(file.sections.begin(), file.sections.end(), is_dictionary), 2);
+  const auto first = std::find_if(file.sections.begin(), file.sections.end(), is_dictionary);
+  int64_t lost = 0, functions = 0;
+  for (const RawChunk& chunk : first->chunks) {
+    if (chunk.head.role != ChunkRole::kRows) continue;
+    // Nobody can tell how many rows of a table were lost of which there are no later ones.
+    const bool later = std::any_of(first + 1, file.sections.end(), [&](const RawSection& section) {
+      return std::any_of(section.chunks.begin(), section.chunks.end(), [&](const RawChunk& other) {
+        return other.head.role == ChunkRole::kRows && other.head.table == chunk.head.table;
+      });
+    });
+    if (later) lost += chunk.head.rows;
+    if (chunk.head.table == static_cast<uint8_t>(Table::kFunction)) functions = chunk.head.rows;
+  }
+  std::rotate(first, first + 1, file.sections.end());
+  const auto cut_off = [&] {
+    std::vector<uint8_t> cut = file.bytes();
+    const auto sections = sections_of(cut);  // the last two: that dictionary and the footer
+    cut.resize(sections[sections.size() - 2].offset);
+    return cut;
+  };
+  const std::vector<uint8_t> cut = cut_off();
+  const auto trace = must(open_bytes(cut, "cut.tacho"));
+  EXPECT_NE(trace->note().find(fmt::format("; {} rows of its dictionaries lie behind and read as unknown", lost)),
+            std::string::npos)
+      << trace->note();
+  ASSERT_GT(functions, 0);
+  ASSERT_EQ(trace->rows(Table::kFunction), whole->rows(Table::kFunction));
+  for (int64_t row = 1; row < trace->rows(Table::kFunction); ++row)
+    EXPECT_EQ(trace->text(Table::kFunction, row, 0), row <= functions ? "" : whole->text(Table::kFunction, row, 0));
+  EXPECT_EQ(trace->rows(Table::kApi), whole->rows(Table::kApi));
+  for (const Table table : fact_tables()) (void)all_rows(*trace, table);
+
+  // A number that no writer gives rows after a gap is damage, however the file ends.
+  for (const int64_t number : {int64_t{1} << 40, std::numeric_limits<int64_t>::max(), int64_t{0}, int64_t{-1}}) {
+    RawFile forged = file;
+    for (RawSection& section : forged.sections)
+      for (RawChunk& chunk : section.chunks)
+        if (chunk.head.role == ChunkRole::kRows) chunk.head.first = number;
+    std::vector<uint8_t> hostile = forged.bytes();
+    hostile.resize(hostile.size() - 1);
+    const auto refused = open_bytes(hostile, "hostile.tacho");
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find(fmt::format("begin with number {} where", number)), std::string::npos);
   }
 }
 

@@ -28,6 +28,8 @@ using event::Table;
 
 // Bytes of memory that dimensions may take: a forged file cannot ask for more.
 constexpr size_t kMaxDictionaryMemory = size_t{1} << 30;
+// Dictionary rows of a file that was cut off that stand for those behind the cut, over all tables.
+constexpr uint64_t kMostMissingRows = uint64_t{1} << 20;
 // Bytes at the end of an unfinished file whose contents are verified.
 constexpr uint64_t kVerifiedTail = uint64_t{64} << 20;
 
@@ -122,6 +124,8 @@ class FileTrace final : public Trace {
   enum class Part { kDictionary, kUpdates, kFacts };
   Status load_section(const Section& section, Part part);
   Status load_dictionary(const ChunkPlace& place, const Mapping::Table& described);
+  bool fill_gap(Table table, int64_t first);
+  Status check_memory() const;
   Status load_strings(const ChunkPlace& place, std::vector<std::vector<int64_t>>& columns);
   Status load_updates(const ChunkPlace& place);
   void to_our_codes(const CodeMap& codes, std::span<int64_t> values);
@@ -200,6 +204,7 @@ class FileTrace final : public Trace {
   std::vector<PackedTable> dimensions_;
   std::vector<std::unique_ptr<uint8_t[]>> texts_;  // decompressed text of strings
   size_t text_bytes_ = 0;
+  uint64_t missing_rows_ = 0;  // of dictionaries, behind the place where the file is cut off
   std::array<std::vector<Chunk>, event::kFactTables> chunks_;
   std::array<std::vector<ChunkPlace>, event::kFactTables> places_;
   std::array<std::vector<ChunkPlace>, event::kFactTables> aggregates_;  // of --aggregate, in place of rows
@@ -465,6 +470,8 @@ Status FileTrace::load_all() {
     }
     if (part == Part::kUpdates) TACHO_TRY(check_dimensions());
   }
+  if (missing_rows_ > 0)
+    note_ += fmt::format("; {} rows of its dictionaries lie behind and read as unknown", missing_rows_);
   sections_.clear();
   sections_.shrink_to_fit();
   note_foreign();
@@ -541,7 +548,7 @@ Status FileTrace::load_section(const Section& section, Part part) {
 Status FileTrace::load_dictionary(const ChunkPlace& place, const Mapping::Table& described) {
   const size_t index = place.head.table - event::kFirstDimension;
   PackedTable& table = dimensions_[index];
-  if (place.head.first != static_cast<int64_t>(table.rows()) + 1) {
+  if (!fill_gap(described.ours, place.head.first)) {
     return fail("{}: is damaged: rows of table {} at offset {} begin with number {} where {} is due", name_,
                 described.name, place.payload, place.head.first, table.rows() + 1);
   }
@@ -563,13 +570,35 @@ Status FileTrace::load_dictionary(const ChunkPlace& place, const Mapping::Table&
     }
   }
   table.append(columns, place.head.rows);
+  return check_memory();
+}
+
+Status FileTrace::check_memory() const {
   size_t memory = text_bytes_;
   for (const PackedTable& dimension : dimensions_) memory += dimension.memory();
-  if (memory > kMaxDictionaryMemory) {
-    return fail("{}: its dictionary needs more than {} MiB of memory, which no trace of tacho does", name_,
-                kMaxDictionaryMemory >> 20);
+  if (memory <= kMaxDictionaryMemory) return {};
+  return fail("{}: its dictionary needs more than {} MiB of memory, which no trace of tacho does", name_,
+              kMaxDictionaryMemory >> 20);
+}
+
+// Sections lie where there was room, so in a file that was cut off a dictionary may lie behind the cut while a later
+// one is there: rows that tell nothing stand for those lost, and the later ones keep their numbers. False if the next
+// row of `table` cannot be number `first`.
+bool FileTrace::fill_gap(Table table, int64_t first) {
+  PackedTable& rows = dimensions_[static_cast<size_t>(table) - event::kFirstDimension];
+  const int64_t due = static_cast<int64_t>(rows.rows()) + 1;
+  if (first == due) return true;
+  if (complete_ || first < due || static_cast<uint64_t>(first - due) > kMostMissingRows - missing_rows_) return false;
+  uint64_t missing = static_cast<uint64_t>(first - due);
+  missing_rows_ += missing;
+  std::vector<std::vector<int64_t>> columns(rows.columns());
+  for (size_t c = 0; c < columns.size(); ++c) {
+    const int64_t nothing = table == Table::kString ? 0 : mapping_->column(table, c).absent;
+    columns[c].assign(std::min<uint64_t>(missing, kMaxChunkRows), nothing);
   }
-  return {};
+  for (; missing > 0; missing -= std::min<uint64_t>(missing, kMaxChunkRows))
+    rows.append(columns, std::min<uint64_t>(missing, kMaxChunkRows));
+  return true;
 }
 
 // A dimension's codes as ours; remembers foreign ones for the note.
@@ -639,7 +668,10 @@ Status FileTrace::load_updates(const ChunkPlace& place) {
     const int own = described->to_ours[static_cast<size_t>(column)];
     if (own < 0) continue;
     PackedTable& table = dimensions_[static_cast<size_t>(described->ours) - event::kFirstDimension];
-    if (static_cast<uint64_t>(row) > table.rows()) return damaged();
+    if (static_cast<uint64_t>(row) > table.rows()) {
+      if (complete_) return damaged();
+      continue;  // the row lies behind the place where the file is cut off
+    }
     int64_t value = columns[3][i];
     if (const CodeMap* codes = mapping_->column(described->ours, static_cast<size_t>(own)).codes)
       to_our_codes(*codes, std::span(&value, 1));

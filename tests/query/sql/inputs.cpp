@@ -258,18 +258,20 @@ void make_wild_trace(const std::string& path, uint64_t seed) {
           }
       }
     };
-    const auto fill = [&](const event::TableInfo& info, int64_t count) {
-      for (int64_t i = 0; i < count; ++i) {
-        std::vector<int64_t> row;
-        for (const event::Column& column : info.columns) row.push_back(value(info, column, i + 1));
-        rows.put(info.table, row);
-      }
+    const auto put = [&](const event::TableInfo& info, int64_t number) {
+      std::vector<int64_t> row;
+      for (const event::Column& column : info.columns) row.push_back(value(info, column, number));
+      rows.put(info.table, row);
     };
+    // Rows of a dimension that are alike are one, and others refer to all of them.
     for (const event::TableInfo& info : event::all_tables())
-      if (!event::is_fact(info.table) && info.table != Table::kString) fill(info, kDimensionRows);
-    for (const event::TableInfo& info : event::all_tables())
-      if (event::is_fact(info.table) && info.table != Table::kClock)
-        fill(info, info.table == Table::kSync ? 0 : 20 + below(30));
+      while (!event::is_fact(info.table) && info.table != Table::kString && writer.rows(info.table) <= kDimensionRows)
+        put(info, writer.rows(info.table));
+    for (const event::TableInfo& info : event::all_tables()) {
+      if (!event::is_fact(info.table) || info.table == Table::kClock) continue;
+      const int64_t count = info.table == Table::kSync ? 0 : 20 + below(30);
+      for (int64_t i = 0; i < count; ++i) put(info, i + 1);
+    }
   });
 }
 

@@ -19,15 +19,16 @@ ROWS = {
         "ordinal": "d.ordinal", "arguments": "d.arguments", "name": "d.name", "grid_x": "k.grid_x", "grid_y": "k.grid_y",
         "grid_z": "k.grid_z", "group_x": "k.group_x", "group_y": "k.group_y", "group_z": "k.group_z", "registers": "k.registers",
         "shared": "coalesce(k.shared_static + k.shared_dynamic, k.shared_static, k.shared_dynamic)", "private_bytes": "k.private_bytes",
-        "graph": "k.graph"}),
+        "graph": "k.graph", "occupancy": "k.occupancy"}),
     "copy": ("copy d JOIN copy_shape k ON k.id = d.dim", {
         **TIMES, "correlation": "d.correlation", "graph_node": "d.graph_node", "bytes": "d.bytes", "direction": "k.direction",
         "source_memory": "k.source_memory", "target_memory": "k.target_memory"}),
     "fill": ("fill d JOIN fill_shape k ON k.id = d.dim", {
         **TIMES, "correlation": "d.correlation", "graph_node": "d.graph_node", "bytes": "d.bytes", "memory": "k.memory"}),
-    "api": ("api d JOIN function k ON k.id = d.dim", {
+    "api": ("api d JOIN function k ON k.id = d.dim LEFT JOIN operator_input i ON i.id = d.inputs", {
         **TIMES, "tid": "d.tid", "correlation": "CASE WHEN k.domain = 'operator' THEN 0 ELSE d.correlation END", "name": "k.name",
-        "domain": "k.domain", "result": "d.result", "arguments": "d.arguments"}),
+        "domain": "k.domain", "result": "d.result", "arguments": "d.arguments",
+        "dims": "i.dims", "types": "i.types", "strides": "i.strides", "concrete": "i.concrete"}),
     "marker": ("marker d JOIN label k ON k.id = d.dim", {
         **TIMES, "name": "k.name", "kind": "k.kind", "category": "k.category", "domain": "k.domain"}),
     "sync": ("sync d JOIN sync_shape k ON k.id = d.dim", {**TIMES, "correlation": "d.correlation", "kind": "k.kind"}),
@@ -123,11 +124,12 @@ class JsonRoundTrip(FieldCase):
         collective = {"Collective name": "allreduce", "In msg nelems": 1024, "Out msg nelems": 1024, "Group size": 2, "dtype": "Float",
                       "Process Group Name": "0", "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1]"}
         events = [
-            event("cpu_op", "aten::mm", 10, 50, **{"External id": 3, "Sequence number": 5}),
+            event("cpu_op", "aten::mm", 10, 50, **{"External id": 3, "Sequence number": 5, "Concrete Inputs": ["", "1", "[]"],
+                  "Input type": ["float", "Scalar", "TensorList"], "Input Strides": [[3, 1], [], [[1], []]], "Input Dims": [[8, 3], [], [[4], []]]}),
             event("cuda_runtime", "cudaLaunchKernel", 20, 5, correlation=11),
             event("cuda_driver", "cuLaunchKernel", 21, 2, correlation=11),
             event("kernel", "gemm", 30, 8, pid=1, tid=7, correlation=11, grid=[3, 2, 1], block=[64, 2, 1],
-                  **{"registers per thread": 40, "shared memory": 4096, "private memory": 96, **work}),
+                  **{"registers per thread": 40, "shared memory": 4096, "private memory": 96, "est. achieved occupancy %": 31, **work}),
             event("kernel", "ncclDevKernel_AllReduce", 40, 8, pid=1, tid=7, correlation=12, grid=[1, 1, 1], block=[32, 1, 1], **work, **collective),
             event("gpu_memcpy", "Memcpy DtoH (Device -> Pinned)", 50, 4, pid=1, tid=7, correlation=13, bytes=77, **work),
             event("gpu_memset", "Memset (Device)", 55, 1, pid=1, tid=7, correlation=14, bytes=64, **work),

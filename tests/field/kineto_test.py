@@ -1,4 +1,5 @@
 """Neighbours of the Kineto and Chrome cases of files_test.py: other files of each kind, made here."""
+import csv
 import gzip
 import io
 import json
@@ -312,6 +313,97 @@ class Torch(Kineto):
             path = self.trace([operator("aten::a", 10, 50, 1), launch(20, 9, name="enqueue", cat=cat), kernel("k", 40, 5, 9)])
             self.assertEqual(self.device_ns(path)["aten::a"], 5_000, cat)
             self.assertIn(["enqueue"], self.query(path, "select name from tacho.api"))
+
+    def test_inputs_of_operators(self):
+        told = {"External id": 1, "Input Dims": [[8, 3], []], "Input type": ["float", "Scalar"], "Input Strides": [[3, 1], []],
+                "Concrete Inputs": ["", 'a, " b']}
+        events = [span("aten::a", ts, 5, "cpu_op", 83, 83, **told) for ts in (1, 10)] + [operator("aten::b", 20, 5, 2)]
+        for indent in (None, 2):
+            path = self.written("t.json", json.dumps({"traceEvents": events}, indent=indent))
+            self.assertEqual(self.query(path, "select a.name, i.dims, i.types, i.strides, i.concrete from tacho.api a "
+                                        "join tacho.operator_input i on i.id = a.inputs"),
+                             [["aten::a", "[[8, 3], []]", '["float", "Scalar"]', "[[3, 1], []]", r'["", "a, \" b"]']] * 2)
+        self.assertEqual(self.query(path, "select count(*) from tacho.operator_input"), [[1]])
+
+    INPUTS = "select i.dims, i.types, i.strides, i.concrete from tacho.api a join tacho.operator_input i on i.id = a.inputs order by a.start"
+
+    def test_inputs_of_every_form(self):
+        """Lists of tensors, lists within lists, empty and negative sizes, symbols, scalars: as they stand in the file; and exported again."""
+        forms = [[[[8, 3], [4]], [], [[], [2]]], [], [[-1, 0]], [["s0", "2*s1"], [3]], "[s0, 3]", "a \"b\" \\ ü", 5, 2.5, True, {"a": [1]}]
+        kinds = ["TensorList", "GenericList[TensorList]", "c10::BFloat16", "", "Scalar", "ScalarList"]
+        concrete = ["", "1", "-0.5", "True", "[1, 1]", "['a', None]", "inf"]
+        events = [span("aten::a", 1 + 10 * n, 5, "cpu_op", 83, 83, **{"External id": n + 1, "Input Dims": form, "Input type": kinds,
+                       "Input Strides": [[], [[1, -1]]], "Concrete Inputs": concrete}) for n, form in enumerate(forms)]
+        shown = [form if isinstance(form, str) else json.dumps(form) for form in forms]
+        shown[-1] = '{"a":[1]}'
+        path = self.trace(events)
+        rows = self.query(path, self.INPUTS)
+        self.assertEqual([row[0] for row in rows], shown)
+        self.assertEqual(rows[0][1:], [json.dumps(kinds), "[[], [[1, -1]]]", json.dumps(concrete)])
+        self.tacho("export", "-f", "json", "-o", "again.json", path)
+        again = {e["args"]["External id"]: e["args"] for e in json.loads((self.folder / "again.json").read_text())["traceEvents"]
+                 if e["ph"] == "X"}
+        self.assertEqual([again[key]["Input Dims"] for key in sorted(again)], forms)
+        self.assertEqual([again[key]["Concrete Inputs"] for key in again], [concrete] * len(forms))
+        self.assertEqual(self.query(self.folder / "again.json", self.INPUTS), rows)
+
+    def test_inputs_that_are_not_there(self):
+        """Without record_shapes, null and empty texts there is no row; text that is no JSON does not spoil an export."""
+        path = self.trace([operator("aten::a", 1, 5, 1), span("aten::b", 10, 5, "cpu_op", 83, 83, **{"External id": 2, "Input Dims": ""})])
+        self.assertEqual(self.query(path, "select count(*), sum(inputs) from tacho.api"), [[2, 0]])
+        self.assertEqual(self.query(path, "select count(*) from tacho.operator_input"), [[0]])
+        text = '{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 2, "args": {"Input Dims": [nan, 3 4]}}]}'
+        path = self.written("odd.json", text)
+        self.tacho("export", "-f", "json", "-o", "again.json", path)
+        event = next(e for e in json.loads((self.folder / "again.json").read_text())["traceEvents"] if e["ph"] == "X")
+        self.assertIsInstance(event["args"]["Input Dims"], str)
+
+    def test_inputs_that_are_long_or_many(self):
+        told = {"Input Dims": [[number] for number in range(6000)], "Concrete Inputs": ["ü" * 9000]}
+        path = self.written("t.json", json.dumps({"traceEvents": [span("aten::a", 1, 5, "cpu_op", 83, 83, **told)]}, ensure_ascii=False))
+        dims, concrete = self.query(path, "select dims, concrete from tacho.operator_input")[0]
+        self.assertTrue(dims.startswith("[[0], [1], ") and dims.endswith("...") and len(dims) == 16384, dims[-20:])
+        self.assertTrue(concrete.endswith("ü...") and len(concrete.encode()) in (16383, 16384), concrete[-20:])
+        self.assertIn("the inputs of 1 operator are longer than 16 KiB and were cut there", self.info(path))
+        self.tacho("export", "-f", "json", "-o", "again.json", path)
+        again = self.folder / "again.json"
+        self.assertEqual(self.query(again, "select dims, concrete from tacho.operator_input"), [[dims, concrete]])
+        many = [span("aten::a", 1 + n, 1, "cpu_op", 83, 83, **{"Input Dims": [[n] + [7] * 3000]}) for n in range(1200)]
+        path = self.trace(many)
+        kept, = self.query(path, "select count(*) from tacho.api where inputs != 0")[0]
+        self.assertTrue(8 * 2**20 / 9100 < kept < 8 * 2**20 / 9000 + 2, kept)
+        self.assertIn(f"different inputs of operators took 8 MiB, the most that are kept: {1200 - kept} operators are without inputs",
+                      self.info(path))
+
+    def test_operators_by_shapes_of_their_inputs(self):
+        events = []
+        for n, dims in enumerate(([[8, 3], [3, 4]], [[2, 3], [3, 4]], [[8, 3], [3, 4]])):
+            at = 1 + 100 * n
+            events += [span("aten::mm", at, 50, "cpu_op", 83, 83, **{"External id": n + 1, "Input Dims": dims}),
+                       span("cudaLaunchKernel", at + 5, 5, "cuda_runtime", 83, 83, correlation=n + 1),
+                       kernel("gemm", at + 20, 10 + n, n + 1)]
+        path = self.trace(events)
+        rows = list(csv.DictReader(io.StringIO(self.tacho("stats", path, "--by", "operator", "--input-shapes", "--output-format", "csv"))))
+        self.assertEqual([(row["Name"], row["InputShapes"], row["Calls"], row["SelfDeviceNs"]) for row in rows],
+                         [("aten::mm", "[[8, 3], [3, 4]]", "2", "22000"), ("aten::mm", "[[2, 3], [3, 4]]", "1", "11000")])
+        text = self.tacho("stats", path, "--by", "operator", "--input-shapes")
+        self.assertRegex(text.splitlines()[0], "Operator +Input shapes$")
+        self.assertNotIn("shapes", self.tacho("stats", path, "--by", "operator"))
+        self.tacho("stats", path, "--by", "module", "--input-shapes", code=1)
+        self.assertIn("--input-shapes goes with --by operator, not with --by module", self.said)
+        path = self.trace([operator("aten::a", 1, 5, 1)])
+        self.tacho("stats", path, "--by", "operator", "--input-shapes")
+        self.assertIn("no shapes of inputs; torch.profiler records them with record_shapes=True", self.said)
+
+    def test_occupancy_that_the_profiler_estimates(self):
+        def told(value):
+            return kernel("k", 1, 5, 3, grid=[4, 1, 1], block=[32, 1, 1], **{"est. achieved occupancy %": value})
+        ask = "select occupancy from tacho.kernel"
+        for value, read in ((31, 31.0), (62.5, 62.5), ("37", 37.0), (0, 0.0), (100, 100.0), (-99, None), (101, None), (None, None)):
+            path = self.trace([told(value)])
+            self.assertEqual(self.query(path, ask), [[read]], value)
+            self.tacho("export", "-f", "json", "-o", "again.json", "--overwrite", path)
+            self.assertEqual(self.query(self.folder / "again.json", ask), [[read]], value)
 
     def test_what_a_kernel_event_tells(self):
         path = self.trace([kernel("k", 1, 5, 3, priority=-2, grid=[4, 1, 1], block=[32, 1, 1],

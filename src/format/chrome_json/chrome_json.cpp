@@ -68,6 +68,7 @@ class Exporter {
         agents_(trace, options.process),
         tracks_(trace, agents_, options),
         devices_(trace, agents_),
+        inputs_(trace),
         kernels_(trace, options),
         timeline_(trace, options, options.group_by_queue, ~0ull),
         calls_(trace.rows(Table::kApi)),
@@ -316,6 +317,7 @@ class Exporter {
       case Table::kApi:
         if (const int64_t result = what.cell<column::Api::result>(); result != 0) number("result", result);
         put_arguments(told_, trace_.string(what.cell<column::Api::arguments>()), json_);
+        inputs_.put(what.cell<column::Api::inputs>(), json_);
         break;
       case Table::kMarker: {
         const int64_t payload = trace_.cell(Table::kLabel, what.dim, column::Label::payload);
@@ -557,6 +559,7 @@ class Exporter {
   Agents agents_;
   Tracks tracks_;
   TorchDevices devices_;
+  OperatorInputs inputs_;
   KernelNames kernels_;
   Timeline timeline_;
   OperatorArrows arrows_;

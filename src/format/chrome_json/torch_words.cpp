@@ -2,8 +2,11 @@
 #include "format/chrome_json/torch_words.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <set>
+
+#include "base/text/json_check.h"
 
 namespace tacho::format {
 
@@ -198,6 +201,29 @@ void put_launch_shape(const trace::Trace& trace, int64_t kernel, JsonWriter& jso
   number("shared memory", shared);
   number("private memory", cell(K::private_bytes));
   if (cell(K::graph) != 0) json.member("graph id", static_cast<uint64_t>(cell(K::graph)));
+  if (cell(K::occupancy) != kUnknown)
+    json.member("est. achieved occupancy %", std::bit_cast<double>(cell(K::occupancy)));
+}
+
+void OperatorInputs::put(int64_t row, JsonFileWriter& json) {
+  using I = column::OperatorInput;
+  if (row == 0) return;
+  const auto text = [&](JsonLiteral key, int at) {
+    const int64_t string = trace_.cell(Table::kOperatorInput, row, at);
+    if (string == 0) return;
+    const std::string_view value = trace_.string(string);
+    Form& form = forms_[static_cast<size_t>(string)];
+    if (form == Form::kUnknown) form = is_json(value) && value.front() != '"' ? Form::kJson : Form::kText;
+    json.name(key);
+    if (form == Form::kJson)
+      json.ready(value);
+    else
+      json.value(value);
+  };
+  text("Concrete Inputs", I::concrete);
+  text("Input type", I::types);
+  text("Input Strides", I::strides);
+  text("Input Dims", I::dims);
 }
 
 TorchDevices::TorchDevices(const trace::Trace& trace, const walk::Agents& agents) : trace_(trace) {

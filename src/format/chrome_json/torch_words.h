@@ -32,6 +32,20 @@ void put_arguments(std::vector<std::pair<std::string_view, std::string_view>>& s
 /// number of workgroups, or whose workgroup the runtime chose, is given as "work-items".
 void put_launch_shape(const trace::Trace& trace, int64_t kernel, JsonWriter& json);
 
+/// Inputs of operators as torch.profiler gives them: "Input Dims" and so on.
+class OperatorInputs {
+ public:
+  explicit OperatorInputs(const trace::Trace& trace)
+      : trace_(trace), forms_(static_cast<size_t>(trace.rows(event::Table::kString))) {}
+  /// Adds the members of a row of table operator_input; none for row 0.
+  void put(int64_t row, JsonFileWriter& json);
+
+ private:
+  enum class Form : uint8_t { kUnknown, kJson, kText };
+  const trace::Trace& trace_;
+  std::vector<Form> forms_;  // by string, of those met so far
+};
+
 /// Numbers for devices in torch.profiler's sense: GPUs keep their index, every other device gets one that no GPU has.
 class TorchDevices {
  public:

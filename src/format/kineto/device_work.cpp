@@ -48,13 +48,13 @@ Translator::Lane Translator::lane(const Event& event) {
 }
 
 // `grid` counts workgroups, as CUDA and HIP launches do.
-int64_t Translator::kernel(int64_t name, const int64_t (&grid)[3], const int64_t (&block)[3], int64_t registers,
-                           int64_t shared, int64_t private_bytes, int64_t graph) {
-  row::Kernel row = imported::launch_of(name, grid, block, false);
-  row.registers = registers;
-  row.shared_dynamic = shared;
-  row.private_bytes = private_bytes;
-  row.graph = known(graph);
+int64_t Translator::kernel(const KernelFacts& facts, const int64_t (&grid)[3], const int64_t (&block)[3]) {
+  row::Kernel row = imported::launch_of(facts.name, grid, block, false);
+  row.registers = facts.registers;
+  row.shared_dynamic = facts.shared;
+  row.private_bytes = facts.private_bytes;
+  row.graph = known(facts.graph);
+  row.occupancy = facts.occupancy;
   return kernels_.row(writer_, row);
 }
 
@@ -100,7 +100,12 @@ int64_t Translator::collective(const Event& event) {
 }
 
 void Translator::kernel_event(const Event& event) {
-  const int64_t name = writer_.string(event.name);
+  const KernelFacts facts{.name = writer_.string(event.name),
+                          .registers = event.registers,
+                          .shared = event.shared,
+                          .private_bytes = event.private_bytes,
+                          .graph = event.graph,
+                          .occupancy = event.occupancy};
   const Lane on = lane(event);
   row::Dispatch row{.track = on.track,
                     .start = event.time,
@@ -110,11 +115,10 @@ void Translator::kernel_event(const Event& event) {
                     .graph_node = known(event.graph_node),
                     .arguments = collective(event)};
   if (event.block[0] == kUnknown && row.correlation != 0) {
-    deferred_.add(
-        {{on.process, row.correlation}, row, name, event.registers, event.shared, event.private_bytes, event.graph});
+    deferred_.add({{on.process, row.correlation}, row, facts});
     return;
   }
-  row.dim = kernel(name, event.grid, event.block, event.registers, event.shared, event.private_bytes, event.graph);
+  row.dim = kernel(facts, event.grid, event.block);
   work(row, event, on.process);
 }
 
@@ -174,12 +178,12 @@ void Translator::counters(const Event& event) {
 
 namespace {
 
-// The number behind "name:" in details such as "regs:32 static_shared:0 grid:8,1,1".
-int64_t detail(std::string_view details, std::string_view name, int which = 0) {
+// What stands behind "name:" in details such as "regs:32 static_shared:0 grid:8,1,1".
+std::string_view detail_text(std::string_view details, std::string_view name, int which = 0) {
   size_t at = 0;
   while (true) {
     at = details.find(name, at);
-    if (at == std::string_view::npos) return kUnknown;
+    if (at == std::string_view::npos) return {};
     const size_t colon = at + name.size();
     const bool whole = (at == 0 || details[at - 1] == ' ') && colon < details.size() && details[colon] == ':';
     at = colon;
@@ -187,13 +191,16 @@ int64_t detail(std::string_view details, std::string_view name, int which = 0) {
     std::string_view text = details.substr(colon + 1, details.find(' ', colon) - colon - 1);
     for (; which > 0; --which) {
       const size_t comma = text.find(',');
-      if (comma == std::string_view::npos) return kUnknown;
+      if (comma == std::string_view::npos) return {};
       text.remove_prefix(comma + 1);
     }
-    text = text.substr(0, text.find(','));
-    int64_t value = kUnknown;
-    return json::integer(text, value) ? value : kUnknown;
+    return text.substr(0, text.find(','));
   }
+}
+
+int64_t detail(std::string_view details, std::string_view name, int which = 0) {
+  int64_t value = kUnknown;
+  return json::integer(detail_text(details, name, which), value) ? value : kUnknown;
 }
 
 }  // namespace
@@ -217,6 +224,7 @@ bool Translator::device_line(const Event& event) {
                 .shared = event.shared,
                 .static_shared = kUnknown,
                 .private_bytes = event.private_bytes,
+                .occupancy = event.occupancy,
                 .direction = imported::copy_direction(event.name),
                 .copies = !event.memcpy_details.empty() || event.name.find("emcpy") != std::string_view::npos,
                 .fills = event.name.find("emset") != std::string_view::npos,
@@ -227,6 +235,7 @@ bool Translator::device_line(const Event& event) {
       each.block[i] = detail(event.kernel_details, "block", i);
     }
     each.registers = detail(event.kernel_details, "regs");
+    percent(detail_text(event.kernel_details, "occ_pct"), each.occupancy);
     each.static_shared = detail(event.kernel_details, "static_shared");
     each.shared = detail(event.kernel_details, "dynamic_shared");
   }
@@ -284,6 +293,7 @@ void Translator::device_event(const Nameless& each, const Id& pid, const Id& tid
     kernel.shared_static = each.static_shared;
     kernel.shared_dynamic = each.shared;
     kernel.private_bytes = each.private_bytes;
+    kernel.occupancy = each.occupancy;
     writer_.add(row::Dispatch{.track = on.track,
                               .start = each.time,
                               .duration = each.duration,

@@ -1,6 +1,8 @@
 // Parses event objects (event.h).
 #include "format/kineto/event.h"
 
+#include <bit>
+
 namespace tacho::format::kineto {
 
 using json::integer;
@@ -184,6 +186,7 @@ JsonOutcome argument(JsonTokens& json, Event& event, std::string_view key, bool 
       if (is(key, "registers per thread")) return number_value(json, integer, event.registers);
       break;
     case 25:
+      if (is(key, "est. achieved occupancy %")) return number_value(json, percent, event.occupancy);
       if (is(key, "Process Group Description")) return text_value(json, event, event.collective.group_description);
       break;
     default:
@@ -226,7 +229,7 @@ void clear(Event& event) {
   event.correlation = event.external = event.device = event.context = event.stream = event.bytes = event.registers =
       event.shared = event.private_bytes = event.address = event.device_type = event.sequence = event.device_id =
           event.graph_node = event.graph = event.priority = event.from_device = event.to_device = event.rank =
-              event::kUnknown;
+              event.occupancy = event::kUnknown;
   for (int i = 0; i < 3; ++i) event.grid[i] = event.block[i] = event::kUnknown;
   event.values.clear();
   event.bad_values = 0;
@@ -234,6 +237,13 @@ void clear(Event& event) {
 }
 
 }  // namespace
+
+bool percent(std::string_view text, int64_t& cell) {
+  double value = 0;
+  if (!real(text, value) || !(value >= 0 && value <= 100)) return false;
+  cell = std::bit_cast<int64_t>(value);
+  return true;
+}
 
 JsonOutcome parse_event(JsonTokens& json, Event& event) {
   clear(event);

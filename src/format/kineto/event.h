@@ -37,6 +37,7 @@ struct Event {
           device_type = event::kUnknown, sequence = event::kUnknown, device_id = event::kUnknown,
           graph_node = event::kUnknown, graph = event::kUnknown, priority = event::kUnknown,
           from_device = event::kUnknown, to_device = event::kUnknown, rank = event::kUnknown;
+  int64_t occupancy = event::kUnknown;                                     // percent()
   int64_t grid[3] = {event::kUnknown, event::kUnknown, event::kUnknown};   // workgroups
   int64_t block[3] = {event::kUnknown, event::kUnknown, event::kUnknown};  // work-items
   std::string_view label, kind, description;        // args.name or args.labels of metadata, args.kind, args.desc
@@ -62,6 +63,9 @@ struct Event {
   std::string buffers[8];
   size_t buffers_used = 0;
 };
+
+/// The cell of a percentage, the bit pattern of a double. False if the text is no number from 0 to 100.
+bool percent(std::string_view text, int64_t& cell);
 
 /// Parses the event object at the reader's place into `event` (cleared first). kBad: json.what() says why.
 JsonOutcome parse_event(JsonTokens& json, Event& event);

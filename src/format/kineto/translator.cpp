@@ -104,16 +104,17 @@ void Translator::framework_operator(const Event& event, int64_t track) {
   const int64_t own = ++next_operator_;
   if (event.sequence != kUnknown) operators_.add({track, event.time, own});
   if (event.external > 0) operator_causes_.add({owners_.process_of_track(track), event.external}, own);
-  api(event, track, Domain::kOperator, own);
+  api(event, track, Domain::kOperator, own, inputs_.row(event.inputs));
 }
 
-void Translator::api(const Event& event, int64_t track, Domain domain, int64_t correlation) {
+void Translator::api(const Event& event, int64_t track, Domain domain, int64_t correlation, int64_t inputs) {
   writer_.add(
       row::Api{.track = track,
                .start = event.time,
                .duration = event.duration,
                .dim = functions_.row(writer_, row::Function{.name = writer_.string(event.name), .domain = domain}),
-               .correlation = correlation});
+               .correlation = correlation,
+               .inputs = inputs});
 }
 
 void Translator::sync(const Event& event, int64_t track) {
@@ -312,11 +313,9 @@ Status Translator::finish_deferred() {
   const Event untied;  // their correlation ties them
   while (deferred_.next(waiting)) {
     const auto* const launch = launches_.find(waiting.call);
-    const int64_t shared = waiting.shared != kUnknown || launch == nullptr ? waiting.shared : launch->value.shared;
-    waiting.row.dim = launch != nullptr ? kernel(waiting.name, launch->value.grid, launch->value.block,
-                                                 waiting.registers, shared, waiting.private_bytes, waiting.graph)
-                                        : kernel(waiting.name, kNothing, kNothing, waiting.registers, shared,
-                                                 waiting.private_bytes, waiting.graph);
+    if (launch != nullptr && waiting.facts.shared == kUnknown) waiting.facts.shared = launch->value.shared;
+    waiting.row.dim = launch != nullptr ? kernel(waiting.facts, launch->value.grid, launch->value.block)
+                                        : kernel(waiting.facts, kNothing, kNothing);
     work(waiting.row, untied, waiting.call.process);
   }
   return {};
@@ -392,6 +391,7 @@ Status Translator::finish() {
   }));
   TACHO_TRY(finish_flows());
   finish_tensors();
+  inputs_.finish();
   owners_.finish();
   return {};
 }

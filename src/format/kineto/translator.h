@@ -16,6 +16,7 @@
 #include "format/import/times.h"
 #include "format/kineto/categories.h"
 #include "format/kineto/event.h"
+#include "format/kineto/inputs.h"
 #include "format/kineto/owners.h"
 #include "trace/write/writer.h"
 
@@ -26,7 +27,8 @@ namespace tacho::format::kineto {
 /// apart, arrows between operators, events of processes whose name says only later that they are a GPU.
 class Translator {
  public:
-  explicit Translator(trace::TraceWriter& writer) : writer_(writer), owners_(writer), next_operator_(kOperators) {}
+  explicit Translator(trace::TraceWriter& writer)
+      : writer_(writer), owners_(writer), next_operator_(kOperators), inputs_(writer) {}
   void take(Event& event);
   /// A GPU as deviceProperties describes it, before or after its events.
   void describe_device(int64_t id, imported::DeviceHint hint) {
@@ -50,10 +52,13 @@ class Translator {
     int64_t process, id;
     auto operator<=>(const OwnedId&) const = default;
   };
+  struct KernelFacts {
+    int64_t name, registers, shared, private_bytes, graph, occupancy;
+  };
   struct Deferred {  // a kernel whose launch shape stands in its API call
     OwnedId call;
     event::row::Dispatch row;
-    int64_t name, registers, shared, private_bytes, graph;
+    KernelFacts facts;
     bool operator<(const Deferred& other) const { return call < other.call; }
   };
   struct Flow {
@@ -85,7 +90,7 @@ class Translator {
   };
   struct Nameless {  // an event that may be a GPU's work: its process has no name yet
     int64_t block_scope, pid, tid, time, duration, name, correlation, bytes;
-    int64_t grid[3], block[3], registers, shared, static_shared, private_bytes;
+    int64_t grid[3], block[3], registers, shared, static_shared, private_bytes, occupancy;
     event::CopyDirection direction;
     bool copies, fills;
     bool work;  // says itself that it is a kernel or copy
@@ -108,7 +113,7 @@ class Translator {
   void counters(const Event& event);
   void call(const Event& event, int64_t track);
   void framework_operator(const Event& event, int64_t track);
-  void api(const Event& event, int64_t track, event::Domain domain, int64_t correlation);
+  void api(const Event& event, int64_t track, event::Domain domain, int64_t correlation, int64_t inputs = 0);
   void sync(const Event& event, int64_t track);
   void range(const Event& event, int64_t track, event::MarkerKind kind);
   void asynchronous(const Event& event, char phase);
@@ -127,8 +132,7 @@ class Translator {
   Lane lane(const Event& event);
   template <typename Row>
   void work(const Row& row, const Event& event, int64_t process);
-  int64_t kernel(int64_t name, const int64_t (&grid)[3], const int64_t (&block)[3], int64_t registers, int64_t shared,
-                 int64_t private_bytes, int64_t graph);
+  int64_t kernel(const KernelFacts& facts, const int64_t (&grid)[3], const int64_t (&block)[3]);
   int64_t collective(const Event& event);
   int64_t label(std::string_view name, std::string_view category, event::MarkerKind kind);
   void bad(event::Table table) { writer_.lose(0, table, event::LossReason::kBadInput, 1); }
@@ -145,6 +149,7 @@ class Translator {
   imported::RecentRows<event::row::Label> labels_;
   imported::RecentRows<event::row::CopyShape> copy_shapes_;
   imported::RecentRows<event::row::Track> async_lines_;
+  InputRows inputs_;
   imported::RangePairs nested_, asynchronous_;
   imported::UnmeasuredRows unmeasured_;
   KeyIndex<Shape, OwnedId> launches_;

@@ -44,6 +44,13 @@ class Recorded {
     writer_->add(row::Marker{
         .track = track, .start = start, .duration = duration, .dim = label, .payload = sequence >= 0 ? sequence : 0});
   }
+  // An operator of torch.profiler's files; without `shapes` those of its inputs were not recorded.
+  void profiled(int64_t track, int64_t start, int64_t duration, std::string_view name, std::string_view shapes = "") {
+    const int64_t function =
+        writer_->dimension(row::Function{.name = writer_->string(name), .domain = event::Domain::kOperator});
+    const int64_t inputs = shapes.empty() ? 0 : writer_->dimension(row::OperatorInput{.dims = writer_->string(shapes)});
+    writer_->add(row::Api{.track = track, .start = start, .duration = duration, .dim = function, .inputs = inputs});
+  }
   void kernel(int64_t track, int64_t at, int64_t duration) {
     call(track, at);
     writer_->add(row::Dispatch{.track = queue_,

@@ -78,9 +78,11 @@ void operators(const Trace& trace) {
   using tacho::analysis::OperatorBy;
   const auto shares = tacho::analysis::graph_shares(trace);
   answered(shares);
-  const auto tree = tacho::analysis::operator_tree(trace, {}, shares ? &*shares : nullptr);
-  if (answered(tree))
+  for (const bool shapes : {false, true}) {
+    const auto tree = tacho::analysis::operator_tree(trace, {}, shares ? &*shares : nullptr, shapes);
+    if (!answered(tree)) continue;
     for (const OperatorBy by : {OperatorBy::kOperator, OperatorBy::kModule}) tacho::analysis::operator_rows(*tree, by);
+  }
   answered(tacho::analysis::torch_sentence(trace));
 }
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "analysis/operators/graph_nodes.h"
@@ -213,8 +214,8 @@ std::vector<uint32_t> named(const OperatorTree& tree, uint32_t node) {
 
 class OperatorSweep {
  public:
-  OperatorSweep(const trace::Trace& trace, const OperatorVisitor& visitor, const GraphShares* shares)
-      : trace_(trace), visitor_(visitor), shares_(shares), calls_(trace.rows(Table::kApi)) {
+  OperatorSweep(const trace::Trace& trace, const OperatorVisitor& visitor, const GraphShares* shares, bool shapes)
+      : trace_(trace), visitor_(visitor), shares_(shares), shapes_(shapes), calls_(trace.rows(Table::kApi)) {
     tree_.texts.emplace_back();
     tree_.nodes.emplace_back();
   }
@@ -332,11 +333,21 @@ class OperatorSweep {
     return status;
   }
 
-  uint32_t child(uint32_t parent, const Known& known, OperatorPhase phase) {
+  // The text of an operator's input shapes, a row of table operator_input.
+  uint32_t shapes_of(int64_t inputs) {
+    if (!shapes_ || inputs == 0) return 0;
+    if (tree_.nodes.size() > kMostShapedNodes) {
+      ++tree_.shapes_together;
+      return text(std::string(kOtherShapes));
+    }
+    return text(std::string(trace_.text(Table::kOperatorInput, inputs, column::OperatorInput::dims)));
+  }
+
+  uint32_t child(uint32_t parent, const Known& known, OperatorPhase phase, uint32_t shapes = 0) {
     // A module's place in the model tells it from others of its class; of other operators the name does, and for the
     // innermost their place in the source.
-    const std::array<uint32_t, 4> key = {parent, known.name, known.module,
-                                         known.place ^ static_cast<uint32_t>(phase) << 28};
+    const std::array<uint32_t, 5> key = {parent, known.name, known.module,
+                                         known.place ^ static_cast<uint32_t>(phase) << 28, shapes};
     const auto [at, fresh] = child_of_.try_emplace(key, static_cast<uint32_t>(tree_.nodes.size()));
     if (fresh) {
       OperatorNode node;
@@ -345,6 +356,7 @@ class OperatorSweep {
       node.place = known.place;
       node.module = known.module != 0 ? known.module : tree_.nodes[parent].module;
       node.fused = known.fused;
+      node.shapes = shapes;
       node.level = known.kind.level;
       node.phase = phase;
       tree_.nodes.push_back(node);
@@ -360,9 +372,9 @@ class OperatorSweep {
   }
 
   // An operator's call begins. `number`: a link of forward and backward, 0 = none; `own`: correlation of the call
-  // itself.
+  // itself; `inputs`: a row of table operator_input.
   void begin(int64_t track, int64_t start, int64_t duration, const Known& known, uint64_t number, bool emitted,
-             int64_t own) {
+             int64_t own, int64_t inputs = 0) {
     auto& stack = open_.at(track, start);
     const Open* const around = stack.empty() ? nullptr : &stack.back().value;
     const uint32_t outer = around == nullptr ? 0 : around->node;
@@ -379,7 +391,7 @@ class OperatorSweep {
       else
         ++tree_.backward_alone;
     }
-    const uint32_t node = child(parent, known, phase);
+    const uint32_t node = child(parent, known, phase, shapes_of(inputs));
     OperatorNode& at = tree_.nodes[node];
     ++at.calls;
     const bool ended = duration != kUnknown && duration >= 0;
@@ -451,10 +463,10 @@ class OperatorSweep {
   using M = column::Marker;
   using A = column::Api;
   using MarkerRow = event::RowOf<M::track, M::start, M::duration, M::dim, M::payload>;
-  using CallRow = event::RowOf<A::track, A::start, A::duration, A::dim, A::correlation>;
+  using CallRow = event::RowOf<A::track, A::start, A::duration, A::dim, A::correlation, A::inputs>;
   // A range goes before a call of the same moment.
   using Host = walk::Merge<trace::RowCursor<M::track, M::start, M::duration, M::dim, M::payload>,
-                           trace::RowCursor<A::track, A::start, A::duration, A::dim, A::correlation>>;
+                           trace::RowCursor<A::track, A::start, A::duration, A::dim, A::correlation, A::inputs>>;
 
   void read(const MarkerRow& marker) {
     const Known& known = label(marker.dim);
@@ -499,7 +511,7 @@ class OperatorSweep {
 
   void read(const CallRow& row) {
     const Known& known = function(row.dim);
-    if (known.kind.is) return begin(row.track, row.start, row.duration, known, 0, false, row.correlation);
+    if (known.kind.is) return begin(row.track, row.start, row.duration, known, 0, false, row.correlation, row.inputs);
     if (!known.launches) return;
     Call* const call = calls_.add(process_of(row.track), row.correlation, {});
     // Of the root, where no operator is open.
@@ -640,7 +652,7 @@ class OperatorSweep {
   }
 
   struct KeyHash {
-    size_t operator()(const std::array<uint32_t, 4>& key) const {
+    size_t operator()(const std::array<uint32_t, 5>& key) const {
       uint64_t hash = 0xcbf29ce484222325ull;
       for (const uint32_t part : key) hash = (hash ^ part) * 0x9e3779b97f4a7c15ull;
       return static_cast<size_t>(hash ^ hash >> 29);
@@ -650,13 +662,14 @@ class OperatorSweep {
   const trace::Trace& trace_;
   const OperatorVisitor& visitor_;
   const GraphShares* shares_;
+  bool shapes_;                                                   // of inputs tell nodes apart
   std::unordered_map<int64_t, const GraphShares::Graph*> spans_;  // by row of table kernel
   std::unordered_map<std::string, GraphShares::Graph> together_;
   std::unordered_map<uint32_t, uint32_t> like_;
   OperatorTree tree_;
   std::vector<Known> labels_, functions_;
   std::unordered_map<std::string, uint32_t> text_of_;
-  std::unordered_map<std::array<uint32_t, 4>, uint32_t, KeyHash> child_of_;
+  std::unordered_map<std::array<uint32_t, 5>, uint32_t, KeyHash> child_of_;
   walk::OpenRanges<Open> open_;
   std::map<std::pair<uint32_t, int64_t>, int64_t> counts_;  // of calls, by (node, track)
   walk::CallIndex<Call> calls_;
@@ -677,9 +690,9 @@ std::string OperatorTree::path(uint32_t node) const {
   return out;
 }
 
-Result<OperatorTree> operator_tree(const trace::Trace& trace, const OperatorVisitor& visitor,
-                                   const GraphShares* shares) {
-  return OperatorSweep(trace, visitor, shares).run();
+Result<OperatorTree> operator_tree(const trace::Trace& trace, const OperatorVisitor& visitor, const GraphShares* shares,
+                                   bool input_shapes) {
+  return OperatorSweep(trace, visitor, shares, input_shapes).run();
 }
 
 Result<GraphShares> graph_shares(const trace::Trace& trace) {
@@ -749,20 +762,22 @@ Result<std::string> torch_sentence(const trace::Trace& trace) {
 
 std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by) {
   const bool modules = by == OperatorBy::kModule;
-  std::map<std::pair<std::string, OperatorPhase>, OperatorRow> rows;
-  const auto row_of = [&](const std::string& name, OperatorPhase phase) -> OperatorRow& {
-    OperatorRow& row = rows[{name, phase}];
+  std::map<std::tuple<std::string, uint32_t, OperatorPhase>, OperatorRow> rows;
+  const auto row_of = [&](const std::string& name, uint32_t shapes, OperatorPhase phase) -> OperatorRow& {
+    OperatorRow& row = rows[{name, shapes, phase}];
     row.name = name;
+    row.shapes = tree.texts[shapes];
     row.phase = phase;
     return row;
   };
+  const auto shapes_of = [&](const OperatorNode& node) { return modules ? 0 : node.shapes; };
   const auto name_of = [&](const OperatorNode& node) { return tree.texts[modules ? node.module : node.name]; };
   for (uint32_t at = 1; at < tree.nodes.size(); ++at) {
     const OperatorNode& node = tree.nodes[at];
     const bool own = !modules || node.level == OperatorLevel::kModule;
     // Work outside of modules, such as the optimizer's, has a row of its own in the table of modules.
     const std::string name = modules && node.module == 0 ? fmt::format("({})", to_string(node.phase)) : name_of(node);
-    OperatorRow& self = row_of(name, node.phase);
+    OperatorRow& self = row_of(name, shapes_of(node), node.phase);
     if (own) self.calls += node.calls;
     add_saturating(self.host_self, node.host_ns);
     self.self.add(node.work);
@@ -773,13 +788,13 @@ std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by) 
       if (kind.ends_with(".forward")) kind.resize(kind.size() - 8);
       self.kind = std::move(kind);
     }
-    std::set<std::string> seen;
+    std::set<std::pair<std::string, uint32_t>> seen;
     for (uint32_t up = at; up != 0; up = tree.nodes[up].parent) {
       const OperatorNode& outer = tree.nodes[up];
       if (modules && outer.module == 0 && node.module != 0) continue;
       std::string above = modules && outer.module == 0 ? name : name_of(outer);
-      if (!seen.insert(above).second) continue;
-      OperatorRow& total = row_of(above, node.phase);
+      if (!seen.emplace(above, shapes_of(outer)).second) continue;
+      OperatorRow& total = row_of(above, shapes_of(outer), node.phase);
       // Operators of the backward passes stand below their forward operators, not below the call that ran them.
       if (outer.level != OperatorLevel::kCall) add_saturating(total.host_total, node.host_ns);
       total.total.add(node.work);
@@ -787,13 +802,14 @@ std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by) 
       if (modules || outer.level != OperatorLevel::kAten || tree.nodes[outer.parent].level == OperatorLevel::kAten)
         continue;
       std::string function = part_of(tree, outer);
-      if (function == tree.texts[outer.name] || !seen.insert(function).second) continue;
-      OperatorRow& as_function = row_of(function, node.phase);
+      if (function == tree.texts[outer.name] || !seen.emplace(function, shapes_of(outer)).second) continue;
+      OperatorRow& as_function = row_of(function, shapes_of(outer), node.phase);
       if (up == at) as_function.calls += node.calls;
       add_saturating(as_function.host_total, node.host_ns);
       as_function.total.add(node.work);
     }
-    if (node.level == OperatorLevel::kCall) add_saturating(row_of(name, node.phase).host_total, node.whole_ns);
+    if (node.level == OperatorLevel::kCall)
+      add_saturating(row_of(name, shapes_of(node), node.phase).host_total, node.whole_ns);
   }
   std::vector<OperatorRow> out;
   for (auto& [key, row] : rows) out.push_back(std::move(row));

@@ -54,6 +54,7 @@ struct OperatorNode {
   uint32_t place = 0;   ///< index into texts: "/home/u/train.py:31"; 0 = unknown
   uint32_t module = 0;  ///< index into texts: the module's place in the model, of the innermost module; 0 = none
   uint32_t fused = 0;   ///< kCompiled: index into texts: the ATen operators and the lines, as inductor gave them
+  uint32_t shapes = 0;  ///< index into texts: the shapes of its inputs, where they were asked for; 0 = unknown
   OperatorLevel level = OperatorLevel::kRoot;
   OperatorPhase phase = OperatorPhase::kForward;
   int64_t calls = 0;
@@ -75,6 +76,7 @@ struct OperatorTree {
   int64_t estimated_from = 0;   // launches that the shares were measured in, of the graph with the fewest
   int64_t spans_undivided = 0;  // launches of graphs as one span that GraphShares does not know
   int64_t backward_alone = 0;   // calls of backward operators whose forward operator is not known
+  int64_t shapes_together = 0;  // calls whose shapes were too many to be told apart: kOtherShapes
   int64_t forgotten = 0;        // work whose launching call may have been forgotten (walk/calls/call_index.h)
   bool any() const { return nodes.size() > 1; }
   /// True if the trace was recorded with --torch-trace in a process that imported torch.
@@ -134,9 +136,14 @@ struct GraphShares {
 };
 Result<GraphShares> graph_shares(const trace::Trace& trace);
 
+/// Of nodes whose shapes came after kMostShapedNodes nodes.
+inline constexpr std::string_view kOtherShapes = "(other shapes)";
+inline constexpr size_t kMostShapedNodes = 100'000;
+
 /// `shares`: divides launches of CUDA graphs that are one span; nullptr = they belong to what launched them.
+/// `input_shapes`: calls of an operator with other shapes of inputs are a node of their own.
 Result<OperatorTree> operator_tree(const trace::Trace& trace, const OperatorVisitor& visitor = {},
-                                   const GraphShares* shares = nullptr);
+                                   const GraphShares* shares = nullptr, bool input_shapes = false);
 
 /// What a user who asked for operators should know when there are none, or none with device work: PyTorch was not
 /// imported, or ran on the CPU. Empty when there is nothing to say, and for a trace without --torch-trace.
@@ -149,13 +156,14 @@ struct OperatorRow {
   OperatorPhase phase = OperatorPhase::kForward;
   std::string
       kind;  // kModule: its class, "Conv2d"; a compiled kernel: what was fused, "aten.add,aten.relu train.py:31"
+  std::string shapes;  // kOperator: of the inputs, "[[8, 3], []]", if the tree tells them apart; empty = unknown
   int64_t calls = 0;
   int64_t host_self = 0, host_total = 0;  // ns
   DeviceWork self, total;
 };
-/// A row for each name and phase; by device time, then by host time, longest first. Times of operators within operators
-/// of the same name count once. Work of a backward operator belongs, in the backward phase, to its forward operators
-/// and modules.
+/// A row for each name, shapes and phase; by device time, then by host time, longest first. Times of operators within
+/// operators of the same name and shapes count once. Work of a backward operator belongs, in the backward phase, to its
+/// forward operators and modules.
 std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by);
 
 }  // namespace tacho::analysis

@@ -249,7 +249,7 @@ int place_stats(const std::string& file, analysis::Place place, const std::strin
 
 // By operator
 
-Answer operator_answer(const std::vector<analysis::OperatorRow>& rows, int64_t whole, bool modules) {
+Answer operator_answer(const std::vector<analysis::OperatorRow>& rows, int64_t whole, bool modules, bool shapes) {
   const auto any = [&](const auto& value) {
     return std::any_of(rows.begin(), rows.end(), [&](const analysis::OperatorRow& row) { return value(row) > 0; });
   };
@@ -270,18 +270,20 @@ Answer operator_answer(const std::vector<analysis::OperatorRow>& rows, int64_t w
       {.name = "Launches", .title = "Launches", .unit = Unit::kCount, .leave_out = 7, .dash_zero = true},
       {.name = "BytesCopied", .title = "Copied", .unit = Unit::kBytes, .leave_out = 8, .dash_zero = true},
       {"", "% of GPU", Unit::kPercent, 6},
-      {.name = "", .title = "Phase", .whole = true}};
+      {.name = "", .title = "Phase", .whole = true},
+      {shapes ? "InputShapes" : "", shapes ? "Input shapes" : ""}};
   if (device) answer.shown = {6, 12, 7, 9, 10};
   if (copies) answer.shown.push_back(11);
   answer.shown.insert(answer.shown.end(), {4, 5, 3, 13, 0});
   if (modules) answer.shown.push_back(1);
+  if (shapes) answer.shown.push_back(14);
   for (const analysis::OperatorRow& row : rows) {
     const std::string phase(analysis::to_string(row.phase));
-    answer.rows.push_back({row.name, row.kind, phase, row.calls, row.host_self, row.host_total, row.self.ns,
-                           row.total.ns, row.self.kernels, row.total.kernels, row.total.launches, row.total.bytes,
-                           percent(row.self.ns, whole),
-                           // Outside of operators the phase is unknown.
-                           row.name.starts_with("(no ") ? Cell() : Cell(phase)});
+    answer.rows.push_back(
+        {row.name, row.kind, phase, row.calls, row.host_self, row.host_total, row.self.ns, row.total.ns,
+         row.self.kernels, row.total.kernels, row.total.launches, row.total.bytes, percent(row.self.ns, whole),
+         // Outside of operators the phase is unknown.
+         row.name.starts_with("(no ") ? Cell() : Cell(phase), row.shapes.empty() ? Cell() : Cell(row.shapes)});
   }
   return answer;
 }
@@ -343,12 +345,15 @@ std::vector<std::string> operator_notes(const analysis::OperatorTree& tree, cons
     notes.push_back(
         fmt::format("{} calls of backward operators have no known forward operator; they are listed by themselves.",
                     tree.backward_alone));
+  if (tree.shapes_together > 0)
+    notes.push_back(fmt::format("{} calls came with shapes beyond the first {}, and are not told apart by them.",
+                                tree.shapes_together, analysis::kMostShapedNodes));
   if (tree.forgotten > 0) notes.push_back(walk::forgotten_sentence(tree.forgotten) + ".");
   return notes;
 }
 
-int operator_stats(const std::string& file, bool modules, report::ShowOptions options, std::optional<size_t> top,
-                   const std::string& graph_nodes) {
+int operator_stats(const std::string& file, bool modules, bool shapes, report::ShowOptions options,
+                   std::optional<size_t> top, const std::string& graph_nodes) {
   constexpr size_t kRows = 30;
   const auto trace = open_trace(file);
   if (!trace) return complain(kBadInput, trace.error().message);
@@ -360,7 +365,7 @@ int operator_stats(const std::string& file, bool modules, report::ShowOptions op
     if (!read) return complain(kBadInput, read.error().message);
     shares = std::move(*read);
   }
-  const auto tree = analysis::operator_tree(**trace, {}, shares ? &*shares : nullptr);
+  const auto tree = analysis::operator_tree(**trace, {}, shares ? &*shares : nullptr, shapes);
   if (!tree) return complain(kBadInput, tree.error().message);
   std::vector<analysis::OperatorRow> rows;
   if (tree->any())
@@ -369,13 +374,16 @@ int operator_stats(const std::string& file, bool modules, report::ShowOptions op
   std::vector<std::string> fused;
   if (!modules) fused = fused_notes(rows, most);
   if (most != 0 && all > most) rows.resize(most);
-  Answer answer = operator_answer(rows, tree->whole.ns, modules);
+  Answer answer = operator_answer(rows, tree->whole.ns, modules, shapes);
   answer.when_empty = fmt::format("{}: no operators of PyTorch; record them with tacho trace --torch-trace", file);
   if (rows.size() < all)
     answer.notes.push_back(
         fmt::format("The first {} of {} rows; --top 0 shows all, --top N the first N.", rows.size(), all));
   answer.notes.insert(answer.notes.end(), fused.begin(), fused.end());
   for (std::string& note : operator_notes(*tree, graph_nodes)) answer.notes.push_back(std::move(note));
+  if (shapes && !rows.empty() && (*trace)->rows(event::Table::kOperatorInput) <= 1)
+    answer.remarks.push_back(
+        fmt::format("{}: no shapes of inputs; torch.profiler records them with record_shapes=True", file));
   if (const auto sentence = analysis::torch_sentence(**trace); sentence && !sentence->empty())
     answer.remarks.push_back(*sentence);
   return show(answer, **trace, options);
@@ -388,7 +396,7 @@ int run_stats(int argc, char** argv) {
   std::string file, by_text = "kernel", format = "text";
   analysis::StatOptions options;
   std::optional<size_t> top;
-  bool own_code = false, all_code = false;
+  bool own_code = false, all_code = false, input_shapes = false;
   std::string graph_nodes;
   app.add_option("file", file, "trace").required();
   app.add_option(
@@ -401,6 +409,7 @@ int run_stats(int argc, char** argv) {
   app.add_flag("-M,--mangled-kernels", options.mangled, "kernel names as the runtime gives them");
   app.add_flag("-T,--truncate-kernels", options.truncate, "kernel names without arguments and templates");
   app.add_flag("--shapes", options.per_shape, "kernels: one row per launch shape");
+  app.add_flag("--input-shapes", input_shapes, "operators: one row per shapes of inputs");
   analysis::StackOptions stack_options;
   app.add_flag("--startup", stack_options.startup, "call stacks: keep what lies outside of the outermost Python frame");
   app.add_flag("--threads", stack_options.threads, "call stacks: tell threads apart");
@@ -417,6 +426,8 @@ int run_stats(int argc, char** argv) {
              "  tacho stats app.tacho --by rank --output-format csv");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   const report::ShowOptions show_options = {.face = report::face_of(format), .most = top.value_or(0)};
+  if (input_shapes && by_text != "operator")
+    return complain(kBadInput, fmt::format("--input-shapes goes with --by operator, not with --by {}", by_text));
   if (by_text == "stack" || by_text == "function" || by_text == "line")
     return stack_stats(file, by_text, show_options, top,
                        all_code   ? Code::kAll
@@ -424,7 +435,7 @@ int run_stats(int argc, char** argv) {
                                   : Code::kByFormat,
                        stack_options);
   if (by_text == "operator" || by_text == "module")
-    return operator_stats(file, by_text == "module", show_options, top, graph_nodes);
+    return operator_stats(file, by_text == "module", input_shapes, show_options, top, graph_nodes);
   if (!graph_nodes.empty())
     return complain(kBadInput,
                     fmt::format("--graph-nodes goes with --by operator or module, not with --by {}", by_text));

@@ -110,6 +110,58 @@ TEST(Operators, NodesOfGraphsBelongToWhatWasCaptured) {
   EXPECT_EQ(find(operator_rows(tree, OperatorBy::kModule), "Net.head", OperatorPhase::kForward)->self.ns, 64);
 }
 
+// One operator with several shapes: rows of their own where they are asked for, also of what is around it.
+TEST(Operators, ShapesOfInputsAreRowsOfTheirOwn) {
+  Recorded recorded;
+  const int64_t main = recorded.main();
+  int64_t at = 0;
+  for (const std::string_view shapes : {"[[8, 3], [3, 4]]", "[[2, 3], [3, 4]]", "[[8, 3], [3, 4]]", ""}) {
+    at += 1000;
+    recorded.profiled(main, at, 500, "aten::linear", shapes);
+    recorded.profiled(main, at + 100, 200, "aten::mm", shapes);
+    recorded.kernel(main, at + 110, shapes == "[[8, 3], [3, 4]]" ? 30 : 7);
+  }
+  const auto trace = recorded.open();
+  const auto of = [](const std::vector<OperatorRow>& rows, std::string_view name, std::string_view shapes) {
+    for (const OperatorRow& each : rows)
+      if (each.name == name && each.shapes == shapes) return each;
+    return OperatorRow{};
+  };
+  const auto together = operator_rows(must(operator_tree(*trace)), OperatorBy::kOperator);
+  EXPECT_EQ(of(together, "aten::mm", "").calls, 4);
+  EXPECT_EQ(of(together, "aten::mm", "").self.ns, 74);
+  const OperatorTree tree = must(operator_tree(*trace, {}, nullptr, true));
+  const auto rows = operator_rows(tree, OperatorBy::kOperator);
+  EXPECT_EQ(of(rows, "aten::mm", "[[8, 3], [3, 4]]").calls, 2);
+  EXPECT_EQ(of(rows, "aten::mm", "[[8, 3], [3, 4]]").self.ns, 60);
+  EXPECT_EQ(of(rows, "aten::mm", "[[2, 3], [3, 4]]").self.ns, 7);
+  EXPECT_EQ(of(rows, "aten::mm", "").calls, 1);
+  EXPECT_EQ(of(rows, "aten::linear", "[[8, 3], [3, 4]]").total.ns, 60);
+  EXPECT_EQ(of(rows, "aten::linear", "[[8, 3], [3, 4]]").host_self, 600);
+  EXPECT_EQ(of(rows, "torch.nn.functional.linear", "[[8, 3], [3, 4]]").calls, 2);
+  EXPECT_EQ(rows.size(), 9u) << "three of each of the three names";
+  EXPECT_EQ(tree.shapes_together, 0);
+  for (const OperatorRow& row : operator_rows(tree, OperatorBy::kModule)) EXPECT_EQ(row.shapes, "");
+}
+
+// A program whose every call has another shape: memory is bounded, and no call is lost.
+TEST(Operators, TooManyShapesCountTogether) {
+  Recorded recorded;
+  constexpr int64_t kCalls = static_cast<int64_t>(kMostShapedNodes) + 50;
+  for (int64_t i = 0; i < kCalls; ++i)
+    recorded.profiled(recorded.main(), 10 * i, 5, "aten::mm", fmt::format("[[{}]]", i));
+  const OperatorTree tree = must(operator_tree(*recorded.open(), {}, nullptr, true));
+  EXPECT_EQ(tree.nodes.size(), kMostShapedNodes + 2);
+  EXPECT_EQ(tree.shapes_together, 50);
+  int64_t calls = 0, others = 0;
+  for (const OperatorRow& row : operator_rows(tree, OperatorBy::kOperator)) {
+    calls += row.calls;
+    if (row.shapes == kOtherShapes) others += row.calls;
+  }
+  EXPECT_EQ(calls, kCalls);
+  EXPECT_EQ(others, 50);
+}
+
 // A trace with nodes says how launches that are one span are divided: by graph, also where two have one name.
 TEST(Operators, SpansOfGraphsAreDividedByNodesOfAnotherTrace) {
   constexpr const char* kTitle = "graph of 2 nodes: k x2";

@@ -17,6 +17,7 @@
 #include "base/format.h"
 #include "base/saturating.h"
 #include "base/text/demangle.h"
+#include "event/left_out.h"
 #include "event/schema.h"
 #include "event/times.h"
 #include "trace/read/rows.h"
@@ -466,8 +467,9 @@ std::vector<std::string> counted_sentences(const trace::Trace& trace, bool filte
     const std::string_view what = number_of_table < event::kFactTables
                                       ? event::table_info(static_cast<Table>(key.second)).name
                                       : std::string_view("other");
-    sentences.push_back(fmt::format("{} {} record{}: {}", number, what, number == 1 ? "" : "s",
-                                    event::to_string(static_cast<event::LossReason>(key.first))));
+    sentences.push_back(fmt::format("{} {} record{}: {}{}", number, what, number == 1 ? "" : "s",
+                                    event::to_string(static_cast<event::LossReason>(key.first)),
+                                    filtered ? ", as asked" : ""));
   }
   return sentences;
 }
@@ -478,7 +480,20 @@ std::vector<std::string> loss_sentences(const trace::Trace& trace) {
   return counted_sentences(trace, false);
 }
 std::vector<std::string> filter_sentences(const trace::Trace& trace) {
-  return counted_sentences(trace, true);
+  std::vector<std::string> sentences = counted_sentences(trace, true);
+  std::set<std::string> names;
+  for (int64_t process = 1; process < trace.rows(Table::kProcess); ++process)
+    for (size_t i = 0; i < event::kLeftOutNames; ++i)
+      if (const auto name = trace.property(Table::kProcess, process, fmt::format("{}{}", event::kLeftOutKernel, i)))
+        names.emplace(*name);
+  if (names.empty()) return sentences;
+  std::string list;
+  for (const std::string& name : names) list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
+  if (names.size() == event::kLeftOutNames) list += ", ...";
+  sentences.push_back(trace.rows(Table::kDispatch) == 0
+                          ? fmt::format("the filter let no kernel pass; the program launched {}", list)
+                          : fmt::format("kernels that the filter left out: {}", list));
+  return sentences;
 }
 
 }  // namespace tacho::analysis

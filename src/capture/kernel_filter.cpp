@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <atomic>
+
+#include "event/left_out.h"
 #include "tape/writer.h"
 
 namespace tacho::capture {
@@ -50,6 +53,21 @@ bool kernel_included(std::string_view name) {
   text[size] = '\0';
   if (g_filter.include_set && regexec(&g_filter.include, text, 0, nullptr, 0) != 0) return false;
   return !g_filter.exclude_set || regexec(&g_filter.exclude, text, 0, nullptr, 0) != 0;
+}
+
+void tell_left_out(std::string_view name) {
+  static constinit std::atomic<uint32_t> g_told[event::kLeftOutNames] = {};
+  const uint32_t text = tape::intern(name);
+  for (size_t i = 0; i < event::kLeftOutNames; ++i) {
+    uint32_t there = 0;
+    if (!g_told[i].compare_exchange_strong(there, text, std::memory_order_relaxed)) {
+      if (there == text) return;
+      continue;
+    }
+    char key[48];
+    snprintf(key, sizeof key, "%s%zu", event::kLeftOutKernel, i);
+    return tape::define_property(event::Table::kProcess, 0, key, name);
+  }
 }
 
 }  // namespace tacho::capture

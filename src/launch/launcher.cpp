@@ -26,6 +26,7 @@
 #include "launch/run/drain_thread.h"
 #include "launch/run/gaps.h"
 #include "launch/run/gate.h"
+#include "launch/run/window_report.h"
 #include "launch/signals.h"
 #include "launch/torch_hooks.h"
 #include "tape/pool.h"
@@ -129,12 +130,14 @@ void describe_run(trace::TraceWriter& writer, const LaunchOptions& options) {
 
 // Pool and configuration as the recording wants them.
 Result<tape::Pool> make_pool(const Recording& recording, uint64_t max_bytes) {
+  choose_host_clock();  // changes of gates are stamped with the clock of the program's records
   tape::PoolOptions options;
   options.initial_bytes = std::min(recording.pool_initial, max_bytes);
   options.max_bytes = max_bytes;
   options.sources = recording.sources | tape::source_bit::kRecording;
-  // Paused before the target starts, not after: its first records come at once.
-  options.start_paused = recording.starts_paused();
+  // Closed before the target starts, not after: its first records come at once.
+  options.closed = recording.closed_gates();
+  options.ignores_program = recording.ignores_program;
   options.flush_period_ms = recording.flush_period_ms;
   options.output = recording.output;
   event::Configuration config = recording.target;
@@ -234,9 +237,6 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
 
   TACHO_ASSIGN(const auto writer, trace::TraceWriter::create(recording.output, recording.writer));
   TACHO_ASSIGN(tape::Pool pool, make_pool(recording, room.pool_max));
-  // Before the target starts: its threads sample as soon as they exist.
-  if (recording.sample_delay_s > 0)
-    pool.header().enabled.fetch_and(~tape::source_bit::kSample, std::memory_order_relaxed);
   describe_run(*writer, options);
 
   EnvironmentOptions environment_options;
@@ -265,6 +265,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   result.pid = child.pid;
   if (options.started) options.started(writer->temporary_path());
   Telemetry telemetry(recording.telemetry);
+  telemetry.obey(pool.header().enabled);
   telemetry.start(child.pid);
   DrainThread drain(pool, *writer, telemetry, std::move(perf));
   Gate gate(pool.header(), recording);
@@ -297,6 +298,10 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
     result.warnings.push_back("processes started by the target still run; the trace ends with the target");
   }
   const uint32_t refused = pool.refused();
+  if (std::string never = never_began(recording, pool.header(), result.seconds); !never.empty()) {
+    result.began = false;
+    result.warnings.push_back(std::move(never));
+  }
   explain_gaps({recording, *executable, options.inject}, seen, refused, result.processes, result.warnings);
   for (const std::string& warning : result.warnings) writer->note(0, event::NoteSeverity::kWarning, warning);
 

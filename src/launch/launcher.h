@@ -36,6 +36,7 @@ struct RunResult {
   pid_t pid = 0;
   double seconds = 0;          // wall time of the target
   bool still_running = false;  // descendants of the target outlived it
+  bool began = true;           // false: recording never was on; a warning says why
   std::vector<decode::ProcessFacts> processes;
   std::vector<std::string> warnings;  // sentences for the user
   uint64_t pool_bytes = 0;            // bytes that went through the pool

@@ -104,7 +104,7 @@ PerfSampler::~PerfSampler() {
   }
 }
 
-uint64_t PerfSampler::read(decode::OutsideStacks& stacks) {
+uint64_t PerfSampler::read(decode::OutsideStacks& stacks, const std::function<bool(int64_t time)>& wanted) {
   std::vector<Record> records;
   uint64_t lost = 0;
   for (const Ring& ring : rings_) {
@@ -160,6 +160,7 @@ uint64_t PerfSampler::read(decode::OutsideStacks& stacks) {
         sample.pid = half(0);
         sample.tid = half(4);
         sample.time = static_cast<int64_t>(word(8));
+        if (!wanted(sample.time)) break;
         sample.period = period_;
         if (word(24) == 0) break;  // a thread of the kernel: no registers of the program
         size_t at = 32;

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,8 +24,9 @@ class PerfSampler {
   PerfSampler(const PerfSampler&) = delete;
   PerfSampler& operator=(const PerfSampler&) = delete;
 
-  /// Passes the kernel's records to `stacks` in order of time. Returns the number of samples that the kernel dropped.
-  uint64_t read(decode::OutsideStacks& stacks);
+  /// Passes the kernel's records to `stacks` in order of time, samples only of times (CLOCK_MONOTONIC_RAW ns) that are
+  /// `wanted`. Returns the number of samples that the kernel dropped.
+  uint64_t read(decode::OutsideStacks& stacks, const std::function<bool(int64_t time)>& wanted);
   /// False if samples lack the time spent in the kernel (kernel.perf_event_paranoid is 2).
   bool kernel_time() const { return kernel_time_; }
 

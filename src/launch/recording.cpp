@@ -36,11 +36,15 @@ Result<Trigger> parse_trigger(const std::string& text) {
   return fail("trigger '{}' is none of marker:TEXT, signal:USR1|USR2|HUP, launch:N (N from 1)", text);
 }
 
-bool Recording::starts_paused() const {
-  // The first launch: recording begins with the program.
-  if (start_trigger.launch == 1) return start_paused;
-  const double first = periods.empty() ? delay_s : periods.front().delay_s;
-  return start_paused || start_trigger.kind != Trigger::Kind::kNone || first > 0;
+uint32_t Recording::closed_gates() const {
+  uint32_t closed = 0;
+  if ((periods.empty() ? delay_s : periods.front().delay_s) > 0) closed |= tape::gate::kTime;
+  // The first launch alone: recording begins with the program. A trigger is what --start-paused waits for.
+  const bool triggered = start_trigger.kind != Trigger::Kind::kNone;
+  if (triggered && (start_paused || start_trigger.launch != 1)) closed |= tape::gate::kTrigger;
+  if (start_paused && !triggered) closed |= tape::gate::kProgram;
+  if (sample_delay_s > 0) closed |= tape::gate::kSampleTime;
+  return closed;
 }
 
 Status check(const Recording& recording) {

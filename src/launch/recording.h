@@ -34,8 +34,10 @@ struct Recording {
 
   // When
   bool start_paused = false;
+  /// The program's own pauses do not count: for runs that only measure the times of another run's work.
+  bool ignores_program = false;
   double delay_s = 0;     ///< recording starts after this
-  double duration_s = 0;  ///< and lasts this long; 0 = to the end
+  double duration_s = 0;  ///< and lasts this long from when it first was on; 0 = to the end
   Trigger start_trigger, stop_trigger;
   /// A delay and a duration, `repeat` times; 0 = for ever.
   struct Period {
@@ -43,6 +45,9 @@ struct Recording {
     uint64_t repeat;
   };
   std::vector<Period> periods;  ///< override delay_s and duration_s
+  // As the user gave them, for messages
+  std::string delay_option = "--delay", paused_option = "--start-paused";
+  std::string resume_calls = "no tacho_resume(), roctxProfilerResume() or cudaProfilerStart()";
 
   // Where to, and how much
   std::string output;  ///< the .tacho to write
@@ -51,8 +56,8 @@ struct Recording {
   uint64_t pool_max = 256ull << 20;
   uint32_t flush_period_ms = 1000;
 
-  /// True if recording does not begin with the program.
-  bool starts_paused() const;
+  /// The gates (tape/layout.h) that are closed when the program starts.
+  uint32_t closed_gates() const;
 };
 
 /// An error with the first contradiction, as a sentence for the user.

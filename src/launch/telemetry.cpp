@@ -178,6 +178,7 @@ void Telemetry::round(pid_t target) {
 }
 
 void Telemetry::record(const Series& series, int64_t time, double value) {
+  if (enabled_ != nullptr && enabled_->load(std::memory_order_relaxed) == 0) return;
   const std::lock_guard lock(mutex_);
   const auto [at, fresh] = series_of_.try_emplace({series.name, series.pid}, static_cast<uint32_t>(series_.size()));
   if (fresh) series_.push_back(series);

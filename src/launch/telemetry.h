@@ -63,6 +63,8 @@ class Telemetry {
   Telemetry(const Telemetry&) = delete;
   Telemetry& operator=(const Telemetry&) = delete;
 
+  /// Readings are kept only while `enabled` is not 0. Call before start(); it must outlive this.
+  void obey(const std::atomic<uint64_t>& enabled) { enabled_ = &enabled; }
   void start(pid_t target);
   void stop();
   /// Takes one round of readings now, in the calling thread: for tests, and for a last value at the target's end.
@@ -106,6 +108,7 @@ class Telemetry {
   void complain_once(const std::string& sentence);
 
   TelemetryOptions options_;
+  const std::atomic<uint64_t>* enabled_ = nullptr;  // nullptr: always
   std::thread thread_;
   std::mutex stop_mutex_;
   std::condition_variable stop_signal_;

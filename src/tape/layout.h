@@ -29,7 +29,7 @@ namespace tacho::tape {
 inline constexpr uint32_t kBlockSize = 64 * 1024;
 /// Beside the pool's file: a named pipe, into which a process that may not open the pool writes its pid (4 bytes).
 inline constexpr const char* kRefusedEnding = ".refused";
-inline constexpr uint32_t kPoolVersion = 4;
+inline constexpr uint32_t kPoolVersion = 5;
 inline constexpr char kPoolMagic[8] = {'T', 'A', 'C', 'H', 'O', 'P', 'L', '1'};
 inline constexpr size_t kConfigBytes = 16 * 1024;
 inline constexpr uint32_t kMaxProcessSlots = 1u << 20;
@@ -93,6 +93,21 @@ inline constexpr uint64_t kRecording = 0x8000;
 inline constexpr uint64_t kAll = 0xffff;
 }  // namespace source_bit
 
+/// What keeps recording closed (gate.h).
+namespace gate {
+inline constexpr uint32_t kTime = 1;        // before --delay, after --duration, between collection periods
+inline constexpr uint32_t kTrigger = 2;     // before --start-trigger, after --stop-trigger
+inline constexpr uint32_t kProgram = 4;     // tacho_pause() and its like; --start-paused
+inline constexpr uint32_t kSampleTime = 8;  // call stacks alone: outside their own delay and duration
+}  // namespace gate
+
+/// A change of PoolHeader::enabled, for those who see events of the run later than they happen.
+struct GateChange {
+  std::atomic<uint64_t> ticks;    // host ticks
+  std::atomic<uint64_t> sources;  // from then on
+};
+inline constexpr uint64_t kGateChanges = 256;
+
 struct PoolHeader {
   char magic[8];
   uint64_t schema_hash;
@@ -102,8 +117,8 @@ struct PoolHeader {
   uint32_t data_offset;
   uint32_t launcher_pid;
   uint32_t flush_period_ms;
-  uint32_t filters;  // of system calls (seccomp) that tacho itself runs under, and so does whatever it starts
-  uint32_t reserved;
+  uint32_t filters;           // of system calls (seccomp) that tacho itself runs under, and so does whatever it starts
+  uint32_t ignores_program;   // 1: the program's own pauses do not count (runs that only measure its times)
   uint64_t sources;           // source_bit of each source traced when not paused
   uint64_t start_launch;      // recording starts with this launch of the run (from 1); 0 = no such trigger
   uint64_t stop_launch;       // recording stops before this launch
@@ -113,8 +128,11 @@ struct PoolHeader {
   char output[4096];          // the trace file being written, for recovery, 0-terminated
 
   // changing, each group on its own cache line
-  alignas(64) std::atomic<uint64_t> enabled;  // source_bit now; 0 = paused
+  alignas(64) std::atomic<uint64_t> enabled;  // source_bit now; 0 = paused. Follows `closed`.
   std::atomic<uint32_t> closing;              // 1: tacho is about to finish; flush vendor buffers
+  std::atomic<uint32_t> closed;               // gates that are closed
+  std::atomic<uint32_t> ever_open;            // 1: recording was on at some time
+  std::atomic<uint64_t> changed;              // changes of `enabled`, the last kGateChanges of them in `changes`
   alignas(64) std::atomic<uint32_t> populated_blocks;
   std::atomic<uint32_t> hint;        // no free block below it, as far as known; writers take the lowest
   std::atomic<int32_t> free_blocks;  // of the populated ones
@@ -130,6 +148,7 @@ struct PoolHeader {
   std::atomic<uint32_t> drainer_sleeps, grower_sleeps;
   std::atomic<uint32_t> wanted_blocks;  // want_blocks(): requested by a source that knows its needs
   std::atomic<uint32_t> growable;       // 1 while more blocks can come: a thread grows the pool, and there is room
+  alignas(64) GateChange changes[kGateChanges];
 };
 
 inline constexpr size_t kHeaderBytes = (sizeof(PoolHeader) + 4095) / 4096 * 4096;

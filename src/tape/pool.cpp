@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "tape/filter_count.h"
+#include "tape/gate.h"
 #include "tape/sleep.h"
 
 namespace tacho::tape {
@@ -151,7 +152,11 @@ Result<Pool> Pool::create(const PoolOptions& options) {
   header.stop_launch = options.stop_launch;
   memcpy(header.config, options.config.data(), options.config.size());
   strncpy(header.output, options.output.c_str(), sizeof header.output - 1);
-  header.enabled.store(options.start_paused ? 0 : options.sources, std::memory_order_relaxed);
+  header.ignores_program = options.ignores_program ? 1 : 0;
+  header.closed.store(options.closed, std::memory_order_relaxed);
+  const uint64_t open = open_sources(options.closed, options.sources);
+  header.enabled.store(open, std::memory_order_relaxed);
+  header.ever_open.store(open != 0 ? 1 : 0, std::memory_order_relaxed);
   header.free_blocks.store(static_cast<int32_t>(populated), std::memory_order_relaxed);
   header.populated_blocks.store(populated, std::memory_order_release);
   return pool;

@@ -23,7 +23,8 @@ struct PoolOptions {
   uint64_t initial_bytes = 16ull << 20;  // backed by memory before the target starts
   uint64_t max_bytes = 256ull << 20;     // the limit of growth (Grower)
   uint64_t sources = source_bit::kAll;
-  bool start_paused = false;
+  uint32_t closed = 0;           // gates that are closed at first (layout.h)
+  bool ignores_program = false;  // see PoolHeader
   uint32_t flush_period_ms = 1000;
   uint64_t start_launch = 0, stop_launch = 0;  // triggers, see PoolHeader
   std::string config = {};                     // event::to_text of the run's Configuration

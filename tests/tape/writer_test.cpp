@@ -285,7 +285,7 @@ TEST(Writer, LongTextIsCutAndCounted) {
 }
 
 TEST(Writer, PauseFromOutside) {
-  PoolRun run({.initial_bytes = 4 << 20, .max_bytes = 64 << 20, .start_paused = true});
+  PoolRun run({.initial_bytes = 4 << 20, .max_bytes = 64 << 20, .closed = tape::gate::kProgram});
   EXPECT_EQ(run.run({target(), "pairs", "1000"}), 0);
   EXPECT_EQ(run.rows().count(RecordKind::kPush), 0u);
   EXPECT_EQ(run.dropped(), 0u);

@@ -396,7 +396,7 @@ bool add_account(Sections& out, const trace::Trace& trace) {
     out.sentence("what was recorded after the last write to this file is missing; how much that is, it cannot say");
   else if (losses.empty() && !account.empty() && !trace.property(Table::kEnd, 0, "unrecorded_processes"))
     out.line("  nothing was lost");
-  for (const std::string& sentence : analysis::filter_sentences(trace)) out.sentence(sentence + ", as asked");
+  for (const std::string& sentence : analysis::filter_sentences(trace)) out.sentence(sentence);
   return headed;
 }
 

@@ -237,6 +237,7 @@ Status choose_telemetry(const Request& request, launch::TelemetryOptions& teleme
 
 Status choose_periods(const Settings& settings, launch::Recording& recording) {
   recording.delay_s = std::max(0.0, settings.number("TRACE_DELAY"));
+  recording.delay_option = "the trace delay";
   recording.duration_s = std::max(0.0, settings.number("TRACE_DURATION"));
   std::string clock = settings.text("TRACE_PERIOD_CLOCK_ID");
   for (const std::string& word : words_in(settings.text("TRACE_PERIODS"))) {

@@ -477,6 +477,8 @@ int64_t CuptiDecoder::kernel_row(const KernelKey& key) {
     writer_.property(Table::kProcess, process_.row(), fmt::format("cuda.graph.{}", key.graph), title->second);
   slot.key = key;
   slot.row = wanted(key.name) ? writer_.dimension(row) : kFilteredOut;
+  if (const auto name = names_.find(key.name); slot.row == kFilteredOut && name != names_.end())
+    left_out_.add(demangle(name->second));
   return slot.row;
 }
 
@@ -1023,6 +1025,7 @@ void CuptiDecoder::finish() {
   if (facts_.unmatched != 0)
     writer_.lose(process_.row(), Table::kDispatch, event::LossReason::kUnmatched, facts_.unmatched);
   if (filtered_ != 0) writer_.lose(process_.row(), Table::kDispatch, event::LossReason::kFiltered, filtered_);
+  left_out_.write(writer_, process_.row());
   if (facts_.without_time != 0)
     writer_.note(process_.row(), event::NoteSeverity::kWarning,
                  fmt::format("CUPTI delivered {} kernels, copies or fills without times: it ran out of device buffers "

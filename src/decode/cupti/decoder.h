@@ -16,6 +16,7 @@
 
 #include "decode/block_decoder.h"
 #include "decode/process_context.h"
+#include "decode/records/left_out.h"
 #include "event/records.h"
 #include "event/schema.h"
 #include "tape/layout.h"
@@ -193,6 +194,7 @@ class CuptiDecoder : public BlockDecoder {
   std::unique_ptr<Pattern> include_, exclude_;          // --kernel-include, --kernel-exclude
   tsl::robin_map<uint64_t, std::string> names_;         // of kernels; empty without patterns
   int64_t filtered_ = 0;
+  LeftOutKernels left_out_;
   std::string driver_version_;
   // Arguments of calls by number << 1 | driver: string rows. The newest, and those before them.
   static constexpr size_t kMostArguments = 1 << 19;

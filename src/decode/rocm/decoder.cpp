@@ -164,6 +164,7 @@ void RocprofilerDecoder::kernel(std::span<const std::byte> symbol, std::string_v
   facts.vector = f::vector.read(at, size);
   facts.accumulation = f::accumulation.read(at, size);
   facts.wanted = wanted(name);
+  if (!facts.wanted) facts.left_out = name;
 }
 
 void RocprofilerDecoder::agent(std::span<const std::byte> bytes, std::string_view name, std::string_view product) {
@@ -311,6 +312,7 @@ const RocprofilerDecoder::KernelFacts& RocprofilerDecoder::kernel_of(uint64_t id
     const std::string name = fmt::format("kernel #{}", id);
     facts.name = writer_.string(name);
     facts.wanted = !include_;
+    if (!facts.wanted) facts.left_out = name;
   }
   return facts;
 }
@@ -431,6 +433,7 @@ void RocprofilerDecoder::dispatch(const std::byte* at, size_t size) {
   const KernelFacts& facts = kernel_of(f::kernel.read(at, size));
   if (!facts.wanted) {
     ++filtered_;
+    left_out_.add(facts.left_out);
     return;
   }
   Times times;
@@ -711,6 +714,7 @@ void RocprofilerDecoder::finish() {
   if (counter_records_ != 0)
     writer_.property(Table::kProcess, process_.row(), "rocm.counter_records", fmt::format("{}", counter_records_));
   if (filtered_ != 0) writer_.lose(process_.row(), Table::kDispatch, event::LossReason::kFiltered, filtered_);
+  left_out_.write(writer_, process_.row());
 }
 
 }  // namespace tacho::decode

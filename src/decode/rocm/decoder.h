@@ -19,6 +19,7 @@
 #include "decode/block_decoder.h"
 #include "decode/clock_map.h"
 #include "decode/process_context.h"
+#include "decode/records/left_out.h"
 #include "event/records.h"
 #include "event/schema.h"
 #include "tape/layout.h"
@@ -77,6 +78,7 @@ class RocprofilerDecoder : public BlockDecoder {
     int64_t name = 0;
     uint32_t group_bytes = 0, scalar = event::kUnknown32, vector = event::kUnknown32, accumulation = event::kUnknown32;
     bool wanted = true;
+    std::string left_out;  // its name, if it is not wanted
   };
   struct Shape {
     uint64_t kernel;
@@ -183,6 +185,7 @@ class RocprofilerDecoder : public BlockDecoder {
   uint64_t last_tid_ = ~0ull;
   int64_t last_thread_ = 0;
   int64_t filtered_ = 0, counter_records_ = 0;
+  LeftOutKernels left_out_;
   tsl::robin_map<uint64_t, int64_t> unknown_;  // category << 32 | kind -> how many
 };
 

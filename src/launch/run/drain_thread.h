@@ -14,6 +14,7 @@
 #include "decode/decoder.h"
 #include "launch/perf_sampler.h"
 #include "launch/recording.h"
+#include "launch/run/window.h"
 #include "tape/pool.h"
 
 namespace tacho::launch {
@@ -36,7 +37,8 @@ class DrainThread {
         grower_(std::in_place, pool),
         decoder_(writer, clocks_),
         perf_(std::move(perf)),
-        outside_(writer, decoder_) {
+        outside_(writer, decoder_),
+        window_(pool.header()) {
     clocks_.add(sample_clocks());
     pool.header().first_clocks = pool.header().last_clocks = clocks_.tuples().front();
     thread_ = std::thread([this] { loop(); });
@@ -67,9 +69,13 @@ class DrainThread {
     const uint64_t taken = drainer_.pass([this](const tape::Piece& piece) { decoder_.piece(piece); }, final);
     bytes_.fetch_add(taken, std::memory_order_relaxed);
     // After the pool: libtacho.so's facts about a process come first.
-    if (perf_ != nullptr)
-      if (const uint64_t lost = perf_->read(outside_); lost != 0)
+    if (perf_ != nullptr) {
+      window_.follow(clocks_);
+      const auto wanted = [this](int64_t time) { return window_.open(time, tape::source_bit::kSample); };
+      if (const uint64_t lost = perf_->read(outside_, wanted); lost != 0)
         writer_.lose(0, event::Table::kSample, event::LossReason::kPoolFull, static_cast<int64_t>(lost));
+      window_.forget(raw_now() - kLatest);
+    }
     return taken;
   }
   void loop() {
@@ -97,6 +103,8 @@ class DrainThread {
     cpu_s_ += thread_cpu_s() - before;
   }
 
+  static constexpr int64_t kLatest = 10'000'000'000;  // ns: no sample comes later than that
+
   tape::Pool& pool_;
   trace::TraceWriter& writer_;
   Telemetry& telemetry_;
@@ -106,6 +114,7 @@ class DrainThread {
   decode::Decoder decoder_;
   std::unique_ptr<PerfSampler> perf_;
   decode::OutsideStacks outside_;
+  Window window_;
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> bytes_{0};
   double cpu_s_ = 0;

@@ -1,4 +1,4 @@
-// Switches recording on and off by time, signal, launches and markers.
+// Opens and closes recording by time and by signals (tape/gate.h).
 #pragma once
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "launch/recording.h"
+#include "tape/gate.h"
 #include "tape/pool.h"
 
 namespace tacho::launch {
@@ -14,31 +15,29 @@ class Gate {
  public:
   Gate(tape::PoolHeader& header, const Recording& recording) : header_(header), plan_(recording) {
     begin_ = raw_now();
-    recording_ = header.enabled.load(std::memory_order_relaxed) != 0;
-    samples_ = recording.sample_delay_s <= 0;
-    if (!samples_) store();
     if (!recording.periods.empty()) {
       periods_ = recording.periods;
     } else if (recording.delay_s > 0 || recording.duration_s > 0) {
       periods_ = {{recording.delay_s, recording.duration_s, 1}};
+      from_first_opening_ = true;
     }
-    if (!periods_.empty()) {
-      set(false);
-      phase_begin_ = begin_;
-      tick();
-    }
-  }
-  void set(bool on) {
-    recording_ = on;
-    store();
+    if (periods_.empty()) return;
+    tape::set_gate(header_, tape::gate::kTime, false);
+    phase_begin_ = begin_;
+    tick();
   }
   void signal(int number) {
-    if (plan_.start_trigger.kind == Trigger::Kind::kSignal && plan_.start_trigger.signal == number) set(true);
-    if (plan_.stop_trigger.kind == Trigger::Kind::kSignal && plan_.stop_trigger.signal == number) set(false);
+    if (by_signal(plan_.start_trigger, number)) {
+      header_.trigger_start.fetch_add(1, std::memory_order_relaxed);
+      tape::set_gate(header_, tape::gate::kTrigger, true);
+    }
+    if (by_signal(plan_.stop_trigger, number)) {
+      header_.trigger_stop.fetch_add(1, std::memory_order_relaxed);
+      tape::set_gate(header_, tape::gate::kTrigger, false);
+    }
   }
   bool wants(int number) const {
-    return (plan_.start_trigger.kind == Trigger::Kind::kSignal && plan_.start_trigger.signal == number) ||
-           (plan_.stop_trigger.kind == Trigger::Kind::kSignal && plan_.stop_trigger.signal == number);
+    return by_signal(plan_.start_trigger, number) || by_signal(plan_.stop_trigger, number);
   }
   // Advances the collection periods and the window of call stacks; returns ms to the next change, -1 when there is
   // none.
@@ -48,22 +47,17 @@ class Gate {
   }
 
  private:
-  void store() {
-    uint64_t bits = recording_ ? plan_.sources | tape::source_bit::kRecording : 0;
-    if (!samples_) bits &= ~tape::source_bit::kSample;
-    header_.enabled.store(bits, std::memory_order_relaxed);
+  static constexpr int kLookMs = 5;  // how often to look for what another gate opens
+
+  static bool by_signal(const Trigger& trigger, int number) {
+    return trigger.kind == Trigger::Kind::kSignal && trigger.signal == number;
   }
   int tick_samples() {
     const double seconds = static_cast<double>(raw_now() - begin_) * 1e-9;
     const double until = plan_.sample_delay_s + plan_.sample_duration_s;
     const bool ended = plan_.sample_duration_s > 0 && seconds >= until;
     const bool on = seconds >= plan_.sample_delay_s && !ended;
-    if (on != samples_) {
-      samples_ = on;
-      // Keeps the bits that triggers or the program itself switched meanwhile.
-      const uint64_t now = header_.enabled.load(std::memory_order_relaxed), bit = tape::source_bit::kSample;
-      if (now != 0) header_.enabled.store(on ? now | (plan_.sources & bit) : now & ~bit, std::memory_order_relaxed);
-    }
+    tape::set_gate(header_, tape::gate::kSampleTime, on);
     if (ended || (on && plan_.sample_duration_s <= 0)) return -1;
     return static_cast<int>(std::min(((on ? until : plan_.sample_delay_s) - seconds) * 1000, 1e6)) + 1;
   }
@@ -73,11 +67,17 @@ class Gate {
       const Recording::Period& period = periods_[index_];
       const double length = on_ ? period.duration_s : period.delay_s;
       if (on_ && period.duration_s <= 0) return -1;  // to the end
+      if (on_ && from_first_opening_ && !opened_) {
+        if (header_.ever_open.load(std::memory_order_relaxed) == 0) return kLookMs;
+        opened_ = true;
+        if (!opened_at_once_) phase_begin_ = now;
+      }
       const int64_t until = phase_begin_ + static_cast<int64_t>(length * 1e9);
       if (now < until) return static_cast<int>((until - now) / 1'000'000 + 1);
       phase_begin_ = until;
       on_ = !on_;
-      set(on_);
+      tape::set_gate(header_, tape::gate::kTime, on_);
+      if (on_) opened_at_once_ = header_.ever_open.load(std::memory_order_relaxed) != 0;
       if (!on_ && ++round_ >= period.repeat && period.repeat != 0) {
         ++index_;
         round_ = 0;
@@ -88,8 +88,8 @@ class Gate {
 
   tape::PoolHeader& header_;
   const Recording& plan_;
-  bool recording_ = true, samples_ = true;
   std::vector<Recording::Period> periods_;
+  bool from_first_opening_ = false, opened_ = false, opened_at_once_ = false;
   int64_t begin_ = 0, phase_begin_ = 0;
   size_t index_ = 0;
   uint64_t round_ = 0;

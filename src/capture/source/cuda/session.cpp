@@ -25,6 +25,7 @@
 #include "capture/source/cuda/graphs.h"
 #include "capture/source/sampler/counts.h"
 #include "capture/source/sampler/sampler.h"
+#include "tape/gate.h"
 #include "tape/writer.h"
 #include "vendor/nvidia/call_parameters.h"
 
@@ -291,9 +292,10 @@ void on_driver_ready() {
 // Recording stops or starts with the call whose callback this is. Inside a call CUPTI completes nothing, so only our
 // own thread can wait for work in flight: it disables the kinds of device work a little later. The number of the call
 // separates work launched meanwhile from the rest (BlockFact::kRecordingStarts and kRecordingStops).
-void set_enabled(uint64_t sources, uint32_t correlation) {
+void set_open(uint32_t gate, bool open, uint32_t correlation) {
   tape::PoolHeader* const pool = tape::pool();
-  if (pool->enabled.exchange(sources, std::memory_order_relaxed) == sources) return;
+  if (!tape::set_gate(*pool, gate, open)) return;
+  const uint64_t sources = pool->enabled.load(std::memory_order_relaxed);
   tape::define_fact(kBlocks, sources != 0 ? event::BlockFact::kRecordingStarts : event::BlockFact::kRecordingStops,
                     correlation);
   if (sources != 0) {
@@ -313,16 +315,9 @@ constinit std::atomic<uint32_t> g_counted[256] = {};
 
 void count_launch(uint32_t correlation) {
   if (g_counted[correlation % 256].exchange(correlation, std::memory_order_relaxed) == correlation) return;
-  tape::PoolHeader* const pool = tape::pool();
-  const uint64_t launch = pool->launches.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (launch == g_start_launch) {
-    pool->trigger_start.fetch_add(1, std::memory_order_relaxed);
-    set_enabled(pool->sources, correlation);
-  }
-  if (launch == g_stop_launch) {
-    pool->trigger_stop.fetch_add(1, std::memory_order_relaxed);
-    set_enabled(0, correlation);
-  }
+  const tape::LaunchTriggers triggers = tape::count_run_launch(*tape::pool(), 0);
+  if (triggers.starts) set_open(tape::gate::kTrigger, true, correlation);
+  if (triggers.stops) set_open(tape::gate::kTrigger, false, correlation);
 }
 
 bool launches(const char* function) {
@@ -402,9 +397,9 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
   }
   if (call->site == abi::kExit && id < kCallbacks) write_parameters(domain == abi::domain::kDriver, id, *call);
   if (domain == abi::domain::kRuntime && id == abi::callback::kProfilerStart) {
-    if (call->site == abi::kExit && g_profiler_api) set_enabled(tape::pool()->sources, call->correlation);
+    if (call->site == abi::kExit && g_profiler_api) set_open(tape::gate::kProgram, true, call->correlation);
   } else if (domain == abi::domain::kRuntime && id == abi::callback::kProfilerStop) {
-    if (call->site == abi::kEnter && g_profiler_api) set_enabled(0, call->correlation);
+    if (call->site == abi::kEnter && g_profiler_api) set_open(tape::gate::kProgram, false, call->correlation);
   } else if (domain == abi::domain::kRuntime && id == abi::callback::kDeviceReset) {
     if (call->site == abi::kEnter) g_cupti.flush_all(0);
   } else if ((g_start_launch != 0 || g_stop_launch != 0) && launches(call->function)) {

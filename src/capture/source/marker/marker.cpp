@@ -10,6 +10,7 @@
 
 #include "capture/capture.h"
 #include "capture/per_thread.h"
+#include "tape/gate.h"
 #include "tape/writer.h"
 
 namespace tacho::capture::marker {
@@ -120,13 +121,13 @@ void before(const Marker& marker) {
   if (!triggers() || !g_start_trigger.hit(marker)) return;
   tape::PoolHeader* const pool = tape::pool();
   pool->trigger_start.fetch_add(1, std::memory_order_relaxed);
-  pool->enabled.store(pool->sources, std::memory_order_relaxed);
+  tape::set_gate(*pool, tape::gate::kTrigger, true);
 }
 void after(const Marker& marker) {
   if (!triggers() || !g_stop_trigger.hit(marker)) return;
   tape::PoolHeader* const pool = tape::pool();
   pool->trigger_stop.fetch_add(1, std::memory_order_relaxed);
-  pool->enabled.store(0, std::memory_order_relaxed);
+  tape::set_gate(*pool, tape::gate::kTrigger, false);
 }
 
 }  // namespace
@@ -231,11 +232,11 @@ void stop(uint64_t range) {
 }
 
 void pause() {
-  if (ready()) tape::pool()->enabled.store(0, std::memory_order_relaxed);
+  if (ready()) tape::set_gate(*tape::pool(), tape::gate::kProgram, false);
 }
 
 void resume() {
-  if (ready()) tape::pool()->enabled.store(tape::pool()->sources, std::memory_order_relaxed);
+  if (ready()) tape::set_gate(*tape::pool(), tape::gate::kProgram, true);
 }
 
 void flush() {

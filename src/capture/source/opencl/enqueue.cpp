@@ -299,7 +299,7 @@ cl_int CL_API_CALL enqueue_kernel(cl_command_queue handle, cl_kernel kernel_hand
         KernelObject* const kernel = kernel_of(kernel_handle);
         if (kernel == nullptr) return false;
         if (!kernel->included) {
-          count_filtered();
+          leave_out(*kernel);
           return false;
         }
         command.value = kernel_number(*kernel, *queue.device, event::DispatchKind::kKernel);
@@ -337,7 +337,7 @@ cl_int CL_API_CALL enqueue_task(cl_command_queue handle, cl_kernel kernel_handle
         KernelObject* const kernel = kernel_of(kernel_handle);
         if (kernel == nullptr) return false;
         if (!kernel->included) {
-          count_filtered();
+          leave_out(*kernel);
           return false;
         }
         command.value = kernel_number(*kernel, *queue.device, event::DispatchKind::kTask);
@@ -375,6 +375,7 @@ cl_int CL_API_CALL enqueue_native(cl_command_queue handle, void(CL_CALLBACK* fun
         const std::string_view text(
             name, static_cast<size_t>(size) < sizeof name ? static_cast<size_t>(size) : sizeof name - 1);
         if (!kernel_included(text)) {
+          tell_left_out(text);
           count_filtered();
           return false;
         }

@@ -24,6 +24,7 @@ struct EnqueueCall<R (*)(A...)> {
   template <typename Forward, typename Describe>
   static R call(uint16_t function, uint64_t wanted, Forward&& forward, Describe&& describe, A... args) {
     if (only_forward()) return forward(args...);
+    if (wanted == bit::kDispatch && __builtin_expect(first_launch_triggers(), 0)) before_first_launch();
     const uint64_t bits = enabled_bits();
     if (__builtin_expect((bits & (bit::kApi | wanted)) == 0, 0)) {
       const R result = forward(args...);

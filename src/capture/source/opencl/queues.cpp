@@ -9,6 +9,7 @@
 
 #include "capture/own_thread.h"
 #include "capture/source/opencl/objects/kept_arguments.h"
+#include "tape/gate.h"
 
 namespace tacho::capture::opencl {
 namespace {
@@ -487,18 +488,19 @@ WideShape* take_wide() {
   return g_wide_slab.take();
 }
 
+void before_first_launch() {
+  tape::PoolHeader& pool = *tape::pool();
+  if (pool.launches.load(std::memory_order_relaxed) != 0) return;
+  if (pool.start_launch == 1) tape::set_gate(pool, tape::gate::kTrigger, true);
+  if (pool.stop_launch == 1) tape::set_gate(pool, tape::gate::kTrigger, false);
+}
+
 uint32_t count_launch() {
-  tape::PoolHeader* const pool = tape::pool();
-  const uint64_t next = pool->launches.fetch_add(1, std::memory_order_relaxed) + 2;
+  tape::PoolHeader& pool = *tape::pool();
   // Before the launch that a trigger counts, so that this launch is on the right side of it.
-  if (__builtin_expect(next == pool->start_launch, 0)) {
-    pool->trigger_start.fetch_add(1, std::memory_order_relaxed);
-    pool->enabled.store(pool->sources, std::memory_order_relaxed);
-  }
-  if (__builtin_expect(next == pool->stop_launch, 0)) {
-    pool->trigger_stop.fetch_add(1, std::memory_order_relaxed);
-    pool->enabled.store(0, std::memory_order_relaxed);
-  }
+  const tape::LaunchTriggers triggers = tape::count_run_launch(pool, 1);
+  if (__builtin_expect(triggers.starts, 0)) tape::set_gate(pool, tape::gate::kTrigger, true);
+  if (__builtin_expect(triggers.stops, 0)) tape::set_gate(pool, tape::gate::kTrigger, false);
   return g_wiped->next_ordinal.fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -109,6 +109,14 @@ void prepare_wait(const ClQueue& queue);
 bool holds(cl_event event);
 
 WideShape* take_wide();
+/// Whether a trigger concerns the run's first launch: count_launch() looks one launch ahead, so that something has to
+/// come before it.
+inline bool first_launch_triggers() {
+  const tape::PoolHeader* const pool = tape::writer_internal::g_pool.load(std::memory_order_relaxed);
+  return pool->start_launch == 1 || pool->stop_launch == 1;
+}
+/// Opens or closes recording before the first launch of the run, if this is it.
+void before_first_launch();
 /// Counts a launch (for triggers and checks) and returns its ordinal.
 uint32_t count_launch();
 void count_filtered();

@@ -175,7 +175,7 @@ void* read_device_counters(void*) {
   while (g_readings_end.load(std::memory_order_relaxed) == 0) {
     nanosleep(&wait, nullptr);
     g_reading.store(1);
-    if (g_readings_end.load() == 0 && exit_is_watched() && sdk_active() && tape::attached())
+    if (g_readings_end.load() == 0 && exit_is_watched() && sdk_active() && tape::enabled(tape::source_bit::kCounter))
       for (size_t at = 0; at < g_read_gpu_count; ++at) {
         CountedGpu& gpu = g_read_gpus[at];
         if (gpu.context == 0 || gpu.failed) continue;

@@ -21,6 +21,7 @@ struct Entry {
   hsa::Symbol symbol;
   uint32_t shared_static;
   bool wanted;
+  std::atomic<bool> told;  // if not wanted: a launch was
 };
 constexpr uint32_t kEntries = 1 << 17;
 constinit std::atomic<Entry*> g_entries{nullptr};
@@ -111,6 +112,15 @@ Kernel kernel_at(uint64_t object) {
   const Entry* const entry = find(object);
   if (entry == nullptr || entry->object.load(std::memory_order_acquire) != object) return {0, 0, true};
   return {entry->number.load(std::memory_order_acquire), entry->shared_static, entry->wanted};
+}
+
+void leave_out(uint64_t object) {
+  tape::loss(event::Table::kDispatch, event::LossReason::kFiltered, 1);
+  Entry* const entry = find(object);
+  if (entry == nullptr || entry->told.exchange(true, std::memory_order_relaxed)) return;
+  char name[4096];
+  kernel_name(object, name, sizeof name);
+  tell_left_out(name);
 }
 
 void kernel_name(uint64_t object, char* out, size_t room) {

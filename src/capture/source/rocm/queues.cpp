@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "capture/room/pages.h"
 #include "capture/source/rocm/rocm.h"
+#include "tape/gate.h"
 #include "tape/writer.h"
 
 namespace tacho::capture::rocm {
@@ -171,17 +172,15 @@ hsa::Barrier behind(hsa::Signal ours, hsa::Signal theirs) {
 
 // A launch's ordinal. Recording starts with, or stops before, the launch that a trigger counts.
 uint32_t count_launch() {
-  tape::PoolHeader* const pool = tape::pool();
-  const uint64_t launch = pool->launches.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (__builtin_expect(launch == pool->start_launch, 0)) {
+  tape::PoolHeader& pool = *tape::pool();
+  const tape::LaunchTriggers triggers = tape::count_run_launch(pool, 0);
+  if (__builtin_expect(triggers.starts, 0)) {
     open_call().starts = true;
-    pool->trigger_start.fetch_add(1, std::memory_order_relaxed);
-    pool->enabled.store(pool->sources, std::memory_order_relaxed);
+    tape::set_gate(pool, tape::gate::kTrigger, true);
   }
-  if (__builtin_expect(launch == pool->stop_launch, 0)) {
+  if (__builtin_expect(triggers.stops, 0)) {
     open_call().stops = true;
-    pool->trigger_stop.fetch_add(1, std::memory_order_relaxed);
-    pool->enabled.store(0, std::memory_order_relaxed);
+    tape::set_gate(pool, tape::gate::kTrigger, false);
   }
   return g_ordinal.fetch_add(1, std::memory_order_relaxed);
 }
@@ -199,7 +198,7 @@ void on_packets(const void* given, uint64_t count, uint64_t, void* data, hsa::Pa
     if (!tape::enabled(tape::source_bit::kDispatch)) continue;
     const Kernel kernel = kernel_at(packet.kernel_object);
     if (!kernel.wanted) {
-      tape::loss(event::Table::kDispatch, event::LossReason::kFiltered, 1);
+      leave_out(packet.kernel_object);
       continue;
     }
     Slot* const slot = take_slot();

@@ -65,6 +65,8 @@ struct Kernel {
   bool wanted;  // by the user's filter
 };
 Kernel kernel_at(uint64_t object);
+/// A launch of a kernel that the user's filter leaves out.
+void leave_out(uint64_t object);
 /// Name of the loaded kernel, "" when it is unknown or does not fit.
 void kernel_name(uint64_t object, char* out, size_t room);
 hsa::Status freeze(hsa::Executable executable, const char* options);

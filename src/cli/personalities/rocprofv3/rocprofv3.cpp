@@ -328,6 +328,8 @@ Result<Plan> make_plan(const InputJob& job, const std::vector<std::string>& comm
   TACHO_TRY(choose_formats(given, plan));
   TACHO_TRY(choose_periods(given, plan));
   plan.launch.recording.start_paused = given.on("selected-regions");
+  plan.launch.recording.paused_option = "--selected-regions";
+  plan.launch.recording.resume_calls = "no roctxProfilerResume()";
   if (plan.launch.recording.start_paused && !plan.launch.recording.periods.empty())
     return fail("--selected-regions and --collection-period both say when to record: choose one");
 
@@ -590,6 +592,7 @@ int run_plan(const Given& given, Plan& plan) {
   plan.launch.recording.writer.overwrite = plan.options.overwrite;
   plan.launch.recording.writer.durable = !plan.keep_trace.empty();
   int exit_code = kOk;
+  bool began = true;
   if (plan.sampling) {
     const auto sampled = collect_samples(*plan.sampling, plan.launch.command, plan.launch.recording.output,
                                          [&](std::string_view sentence) { say(plan, kWarning, sentence); });
@@ -605,6 +608,7 @@ int run_plan(const Given& given, Plan& plan) {
     if (!outcome) return complain(outcome.error().exit_code, outcome.error().message);
     for (const std::string& warning : outcome->warnings) say(plan, kWarning, warning);
     if (!outcome->written) complain(0, outcome->written.error().message);
+    began = outcome->began;
     exit_code = outcome->written ? outcome->exit_code : static_cast<int>(kOwnError);
   }
   ignore_output_signals();
@@ -613,7 +617,8 @@ int run_plan(const Given& given, Plan& plan) {
   if (const Status done = write_outputs(**trace, given, plan); !done)
     return complain(kOwnError, fmt::format("{}; the recording is kept in {} (tacho export writes it anew)",
                                            done.error().message, plan.launch.recording.output));
-  tell_missing(**trace, plan);
+  // A warning has said why nothing was recorded.
+  if (began) tell_missing(**trace, plan);
   for (const std::string& sentence : analysis::loss_sentences(**trace)) say(plan, kWarning, sentence);
   if (plan.keep_trace.empty()) unlink(plan.launch.recording.output.c_str());
   return exit_code;

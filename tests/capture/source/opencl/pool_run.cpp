@@ -244,7 +244,7 @@ Outcome run(const std::vector<std::string>& command, const RunOptions& options) 
   pool_options.initial_bytes = options.traced ? options.pool_bytes : 1 << 20;
   pool_options.max_bytes = options.traced ? 512ull << 20 : 1 << 20;
   pool_options.sources = options.sources;
-  pool_options.start_paused = options.start_paused;
+  pool_options.closed = options.start_paused ? tape::gate::kProgram : 0;
   pool_options.flush_period_ms = options.flush_period_ms;
   pool_options.config = options.config;
   auto pool = tape::Pool::create(pool_options);

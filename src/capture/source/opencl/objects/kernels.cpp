@@ -1,5 +1,6 @@
 // Kernels, their descriptions and arguments (kernels.h).
 #include "capture/source/opencl/objects/kernels.h"
+#include "capture/source/opencl/queues.h"
 
 #include <stdlib.h>
 
@@ -135,16 +136,33 @@ uint16_t kept_arguments_of(const KernelObject& kernel) {
                         now.count * static_cast<uint32_t>(sizeof *now.set / sizeof(uint64_t)));
 }
 
-void kernel_created(cl_kernel handle) {
-  if (handle == nullptr) return;
-  char name[4096];
+namespace {
+
+constexpr size_t kNameRoom = 4096;
+std::string_view name_of(cl_kernel handle, char (&room)[kNameRoom]) {
   size_t size = 0;
-  if (next<&D::clGetKernelInfo>(handle, CL_KERNEL_FUNCTION_NAME, sizeof name, static_cast<void*>(name), &size) !=
+  if (next<&D::clGetKernelInfo>(handle, CL_KERNEL_FUNCTION_NAME, sizeof room, static_cast<void*>(room), &size) !=
       CL_SUCCESS)
     size = 0;
-  while (size > 0 && name[size - 1] == '\0') --size;
-  const uint32_t text = tape::intern({name, size});
-  const bool included = kernel_included({name, size});
+  while (size > 0 && room[size - 1] == '\0') --size;
+  return {room, size};
+}
+
+}  // namespace
+
+void leave_out(KernelObject& kernel) {
+  count_filtered();
+  if (kernel.told.exchange(true, std::memory_order_relaxed)) return;
+  char room[kNameRoom];
+  tell_left_out(name_of(kernel.handle, room));
+}
+
+void kernel_created(cl_kernel handle) {
+  if (handle == nullptr) return;
+  char room[kNameRoom];
+  const std::string_view name = name_of(handle, room);
+  const uint32_t text = tape::intern(name);
+  const bool included = kernel_included(name);
   const Guard guard(g_wiped->objects);
   auto* kernel = static_cast<KernelObject*>(g_kernels.find(handle));
   if (kernel != nullptr) forget_arguments(*kernel);

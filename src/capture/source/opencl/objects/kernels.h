@@ -13,6 +13,7 @@ struct SetArguments {
 struct KernelObject {
   std::atomic<uint32_t> references;  // the program's
   bool included;                     // by the user's filter
+  std::atomic<bool> told;            // if not included: a launch was
   uint32_t name;                     // string
   cl_kernel handle;
   struct OnDevice {
@@ -28,6 +29,8 @@ void kernel_created(cl_kernel handle);
 void argument_set(cl_kernel handle, cl_uint index, size_t size, const void* value, bool pointer);
 /// The arguments as they are now, for Command::arguments.
 uint16_t kept_arguments_of(const KernelObject& kernel);
+/// A launch of a kernel that the user's filter leaves out.
+void leave_out(KernelObject& kernel);
 /// The number of the kernel's description on `device`.
 uint32_t kernel_number(KernelObject& kernel, ClDevice& device, event::DispatchKind kind);
 /// The number of a description for a launch without a kernel object (native kernel, command buffer).

@@ -16,6 +16,7 @@
 
 #include "capture/source/rocm/rocm.h"
 #include "capture/source/rocm/sdk/sdk.h"
+#include "tape/gate.h"
 #include "tape/writer.h"
 
 namespace tacho::capture::rocm {
@@ -39,14 +40,14 @@ void open_window(bool open, uint64_t correlation) {
 }
 
 void count_sdk_launch(uint64_t correlation) {
-  tape::PoolHeader* const pool = tape::pool();
-  const uint64_t launch = pool->launches.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (launch != pool->start_launch && launch != pool->stop_launch) return;
-  const bool starts = launch == pool->start_launch;
-  (starts ? pool->trigger_start : pool->trigger_stop).fetch_add(1, std::memory_order_relaxed);
-  open_window(starts, correlation);
-  pool->enabled.store(starts ? pool->sources : 0, std::memory_order_relaxed);
-  syscall(SYS_futex, &pool->enabled, FUTEX_WAKE, 1 << 20, nullptr, nullptr, 0);
+  tape::PoolHeader& pool = *tape::pool();
+  const tape::LaunchTriggers triggers = tape::count_run_launch(pool, 0);
+  if (!triggers.starts && !triggers.stops) return;
+  // The fact comes before the change that it tells of: nobody else closes or opens this gate meanwhile.
+  if ((pool.closed.load(std::memory_order_relaxed) & ~(tape::gate::kTrigger | tape::gate::kSampleTime)) == 0)
+    open_window(triggers.starts, correlation);
+  tape::set_gate(pool, tape::gate::kTrigger, triggers.starts);
+  syscall(SYS_futex, &pool.enabled, FUTEX_WAKE, 1 << 20, nullptr, nullptr, 0);
 }
 
 int on_work(uint64_t, sdk::Context, int32_t kind, int32_t, uint64_t correlation, uint64_t* external, void*) {

@@ -47,7 +47,7 @@ struct Recording {
   std::vector<Period> periods;  ///< override delay_s and duration_s
   // As the user gave them, for messages
   std::string delay_option = "--delay", paused_option = "--start-paused";
-  std::string resume_calls = "no tacho_resume(), roctxProfilerResume() or cudaProfilerStart()";
+  std::string resume_calls = "no tacho_resume() or its like of a vendor";
 
   // Where to, and how much
   std::string output;  ///< the .tacho to write

@@ -102,7 +102,7 @@ TEST(TachoApi, MoreDomainsThanAreTracked) {
 }
 
 TEST(TachoApi, MarkersSwitchRecordingOnAndOff) {
-  tape::PoolOptions options{.initial_bytes = 1 << 20, .max_bytes = 1 << 20, .closed = tape::gate::kProgram};
+  tape::PoolOptions options{.initial_bytes = 1 << 20, .max_bytes = 1 << 20, .closed = tape::gate::kTrigger};
   options.config = "start_marker=3\nstop_marker=6\n";
   PoolRun run(options);
   EXPECT_EQ(run.run({program("marker_tacho"), "triggers"}), 0);

@@ -1,12 +1,12 @@
 // Kernels, their descriptions and arguments (kernels.h).
 #include "capture/source/opencl/objects/kernels.h"
-#include "capture/source/opencl/queues.h"
 
 #include <stdlib.h>
 
 #include "capture/kernel_filter.h"
 #include "capture/source/opencl/objects/kept_arguments.h"
 #include "capture/source/opencl/objects/memory_objects.h"
+#include "capture/source/opencl/queues.h"
 
 namespace tacho::capture::opencl {
 namespace {

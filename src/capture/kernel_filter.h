@@ -10,8 +10,8 @@ namespace tacho::capture {
 void read_kernel_filter();
 /// True if kernels of that name are to be recorded.
 bool kernel_included(std::string_view name);
-/// The program launched a kernel that the filter leaves out: the trace names the first event::kLeftOutNames of them. Call
-/// once for each kernel object, not for each launch.
+/// The program launched a kernel that the filter leaves out: the trace names the first event::kLeftOutNames of them.
+/// Call once for each kernel object, not for each launch.
 void tell_left_out(std::string_view name);
 
 }  // namespace tacho::capture

@@ -1,6 +1,7 @@
 // What opens and closes recording while a run goes on. Several things do, each for a reason of its own: time (--delay,
-// --duration, collection periods), triggers, and the program (tacho_pause(), roctxProfilerResume(), cudaProfilerStart()).
-// Recording is on while none of them keeps it closed, so that none reopens what another has closed.
+// --duration, collection periods), triggers, and the program (tacho_pause(), roctxProfilerResume(),
+// cudaProfilerStart()). Recording is on while none of them keeps it closed, so that none reopens what another has
+// closed.
 #pragma once
 
 #include <atomic>

@@ -165,6 +165,8 @@ std::string Run::document(std::string_view summary) {
     if (!line.unit.empty()) json.member("unit", line.unit);
     if (!line.device.empty()) json.member("device", line.device);
     if (line.rank != kUnknown) json.member("rank", line.rank);
+    if (line.kind == LineKind::kQueue) json.member("busy", line.busy);
+    if (line.helper) json.member("helper", true);
     if (line.kind == LineKind::kCounter) {
       const auto [least, most] = index_.range(i);
       json.member("min", least).member("max", most);

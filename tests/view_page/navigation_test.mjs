@@ -156,6 +156,67 @@ test('a tap of a key moves the view by a step', async () => {
   await server.close();
 });
 
+test('tracks are filtered, hidden and pinned, and a link shows the same', async () => {
+  const trace = makeTrace(31, { slices: 300, odd: false });
+  const server = await serve(trace);
+  for (const address of [server.address, selfContained(trace)]) {
+    const { page, close } = await open(address, { hash: 'view=timeline', viewport: { width: 1000, height: 700 } });
+    await settled(page);
+    const names = (on) => on.locator('.names .row .title').allTextContents();
+    const all = await names(page);
+    const queue = all.find((name) => /queue|stream/i.test(name));
+    const thread = all.find((name) => /thread/i.test(name));
+    assert.ok(queue !== undefined && thread !== undefined, all.join());
+    // Filter.
+    await page.getByLabel('filter tracks').fill(thread.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+    await page.waitForFunction((count) => document.querySelectorAll('.names .row').length < count, all.length);
+    const filtered = await names(page);
+    assert.ok(filtered.includes(thread) && !filtered.includes(queue), filtered.join());
+    await page.getByLabel('filter tracks').fill('');
+    // Hide.
+    const row = (name) => page.locator('.names .row').filter({ hasText: name }).first();
+    await row(thread).hover();
+    await row(thread)
+      .getByLabel(/^hide /)
+      .click();
+    assert.ok(!(await names(page)).includes(thread));
+    // Pin: it is drawn at the top, and stays there.
+    await row(queue).hover();
+    await row(queue).getByLabel(/^pin /).click();
+    await settled(page);
+    const drawn = () =>
+      page.evaluate(() => {
+        const timeline = window.tacho.timeline();
+        const [top] = window.tacho.app.shown.rows;
+        return { id: top.track.id, pinned: top.pinned, line: [...timeline.line(top.first + 4)] };
+      });
+    const before = await drawn();
+    assert.equal(before.pinned, true);
+    assert.ok(new Set(before.line).size > 2, 'its slices are drawn');
+    await page.evaluate(() => window.tacho.timeline().set(0, window.tacho.app.to, 60));
+    await settled(page);
+    const after = await drawn();
+    assert.deepEqual(after, before);
+    // What is under the pointer there is of the pinned row.
+    const box = await page.locator('canvas[aria-label="timeline"]').boundingBox();
+    const x = before.line.findIndex((each, i) => each !== before.line[i + 2] && i > 20) + 1;
+    await page.mouse.move(box.x + x, box.y + 8);
+    await page.waitForFunction(() => window.tacho.timeline().under !== null);
+    assert.equal(await page.evaluate(() => window.tacho.timeline().under.row.track.id), before.id);
+    // The address.
+    await written(page);
+    const hash = await page.evaluate(() => location.hash.slice(1));
+    const second = await open(address, { hash, viewport: { width: 1000, height: 700 } });
+    await settled(second.page);
+    assert.deepEqual(await names(second.page), await names(page));
+    await second.page.getByRole('button', { name: '1 hidden' }).click();
+    assert.ok((await names(second.page)).includes(thread));
+    await second.close();
+    await close();
+  }
+  await server.close();
+});
+
 test('the title of a kernel covers no figure, however long it is', async () => {
   const trace = makeTrace(23, { slices: 300, odd: false });
   const long = `void at::native::elementwise_kernel<${Array.from({ length: 40 }, (_, i) => `type_${i}`).join(', ')} >(int)`;

@@ -367,3 +367,35 @@ test('the first view ends with the run, though marks and readings go on', async 
     await close();
   }
 });
+
+test('an AMD job opens on its busiest stream, with those that did next to nothing folded', async () => {
+  const file = files[2];
+  const page0 = await write(file);
+  const { page, close } = await open(page0, { hash: 'view=timeline' });
+  await settled(page);
+  const seen = await page.evaluate(() => {
+    const { app } = window.tacho;
+    const queues = app.current.tracks.filter((each) => each.kind === 'queue');
+    return {
+      rows: app.shown.rows.map((row) => row.track.name),
+      busy: Object.fromEntries(queues.map((each) => [each.name, each.busy])),
+      run: app.current.run_length,
+    };
+  });
+  const sums = await query(
+    file,
+    `SELECT SUM(duration) FROM (SELECT track, duration FROM tacho.dispatch UNION ALL SELECT track, duration FROM tacho.copy UNION ALL SELECT track, duration FROM tacho.fill) GROUP BY track ORDER BY 1 DESC`,
+  );
+  // Time in which a stream was busy is at most the sum of what it ran; some streams have several rows of table track.
+  const busy = Object.values(seen.busy).sort((a, b) => b - a);
+  const total = (list) => list.reduce((sum, each) => sum + each, 0);
+  assert.ok(busy.length <= sums.length && busy[0] > sums[0][0] * 0.9, `${busy[0]} of ${sums[0][0]}`);
+  assert.ok(total(busy) <= total(sums.flat()) && total(busy) > total(sums.flat()) * 0.9);
+  const first = seen.rows.find((name) => /^GPU 0 stream/.test(name));
+  assert.equal(seen.busy[first], busy[0]);
+  const least = busy.filter((each) => each < seen.run / 1000).length;
+  assert.ok(least > 500);
+  assert.ok(seen.rows.includes(`${least} streams below 0.1 % busy`), seen.rows.join('\n'));
+  assert.ok(seen.rows.length < 12, `${seen.rows.length} rows`);
+  await close();
+});

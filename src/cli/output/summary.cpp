@@ -17,6 +17,7 @@
 #include "ranks/match/mpi_operations.h"
 #include "report/sections.h"
 #include "report/shorten.h"
+#include "walk/names/tools.h"
 #include "walk/time/span.h"
 
 namespace tacho::cli {
@@ -247,23 +248,12 @@ std::string helper_processes(const trace::Trace& trace, std::vector<int64_t>& sh
   for (const Table table : {Table::kDispatch, Table::kCopy, Table::kFill, Table::kApi, Table::kMarker})
     mark(table, works);
   mark(Table::kSample, sampled);
-  // Tools that programs start, including build systems and version managers.
-  static constexpr std::string_view kTools[] = {
-      "sh",    "bash",    "dash",  "zsh",        "ld",      "ld.bfd",   "ld.lld",   "lld",      "collect2", "as",
-      "cc1",   "cc1plus", "gcc",   "g++",        "cc",      "c++",      "clang",    "clang++",  "ptxas",    "nvcc",
-      "cicc",  "env",     "pyenv", "pyenv-exec", "rbenv",   "uname",    "which",    "grep",     "sed",      "cut",
-      "head",  "tr",      "cat",   "basename",   "dirname", "readlink", "realpath", "ldconfig", "hostname", "git",
-      "lscpu", "ls",      "rm",    "mkdir",      "awk",     "mawk",     "gawk",     "sort",     "expr",     "id"};
   std::vector<std::pair<std::string, size_t>> folded;
   size_t count = 0;
   for (int64_t row = 1; row < rows; ++row) {
     const auto at = static_cast<size_t>(row);
     const std::string name(trace.text(Table::kProcess, row, column::Process::name));
-    // "x86_64-linux-gnu-ld.bfd" is a linker too.
-    const bool tool = std::any_of(std::begin(kTools), std::end(kTools), [&](std::string_view known) {
-      return name == known ||
-             (name.size() > known.size() && name.ends_with(known) && name[name.size() - known.size() - 1] == '-');
-    });
+    const bool tool = walk::is_helping_tool(name);
     if (works[at] != 0 || (!tool && (sampled[at] != 0 || row == 1))) {
       shown.push_back(row);
       continue;

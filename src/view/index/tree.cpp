@@ -8,6 +8,7 @@
 #include "analysis/operators/places.h"
 #include "trace/read/rows.h"
 #include "view/index/names.h"
+#include "walk/names/tools.h"
 #include "walk/names/tracks.h"
 
 namespace tacho::view {
@@ -52,6 +53,7 @@ constexpr uint64_t bit(Table table) {
 struct RowsOfTrack {
   uint64_t tables = 0;
   int64_t events = 0, samples = 0, messages = 0, readings = 0;
+  int64_t busy = 0;
 };
 
 // Which tables have rows on each row of table track, and about how many: a chunk's summary lists its tracks, and its
@@ -69,6 +71,7 @@ std::vector<RowsOfTrack> rows_of_tracks(const trace::Trace& trace) {
         const int64_t count = trace.chunks(table)[chunk].rows / static_cast<int64_t>(entries->size()) + 1;
         (table == Table::kSample ? rows.samples : table == Table::kMessage ? rows.messages : rows.events) += count;
         rows.tables |= bit(table);
+        rows.busy += entry.busy;
       }
     }
   std::vector<int64_t> track;
@@ -123,6 +126,27 @@ void name_queues(std::vector<Line>& lines) {
       line.name = "copies, " + line.name;
     if (!line.device.empty()) line.name = line.device + " " + line.name;
   }
+}
+
+// Marks processes that are not what the run is about: tools that programs start, and those without calls, work and
+// samples; none where there are no others.
+void mark_helpers(const trace::Trace& trace, std::vector<Line>& lines) {
+  const uint64_t work =
+      bit(Table::kDispatch) | bit(Table::kCopy) | bit(Table::kFill) | bit(Table::kApi) | bit(Table::kMarker);
+  std::map<int64_t, uint64_t> tables;  // by process
+  for (const Line& line : lines) tables[line.process] |= line.tables;
+  std::vector<Line*> helpers;
+  size_t processes = 0;
+  for (Line& line : lines) {
+    if (line.kind != LineKind::kProcess || line.process == 0) continue;
+    ++processes;
+    const uint64_t has = tables[line.process];
+    const bool tool = walk::is_helping_tool(trace::text<column::Process::name>(trace, line.process));
+    if ((has & work) == 0 && (tool || ((has & bit(Table::kSample)) == 0 && line.process != 1)))
+      helpers.push_back(&line);
+  }
+  if (helpers.size() < processes)
+    for (Line* const each : helpers) each->helper = true;
 }
 
 // Makes the lines of a trace, one after the other.
@@ -200,6 +224,7 @@ class LineMaker {
     if (kind == TrackKind::kThread) threads_.try_emplace(trace::cell<column::Track::thread>(trace_, track), number);
     Line& line = lines_[static_cast<size_t>(number)];
     line.about += rows.events + rows.readings;
+    if (line.kind == LineKind::kQueue) line.busy += rows.busy;
     line.tables |= rows.tables & ~(bit(Table::kSample) | bit(Table::kMessage));
     if (rows.readings > 0) line.tables |= bit(Table::kReading);
     return number;
@@ -332,6 +357,7 @@ Tree::Tree(const trace::Trace& trace) {
   }
   lines_ = maker.take();
   name_queues(lines_);
+  mark_helpers(trace, lines_);
   add_counters(trace);
 }
 

@@ -26,6 +26,8 @@ struct Line {
   size_t device_number = SIZE_MAX;  // DeviceNumbers::device() of queues
   uint64_t tables = 0;              // bit (1 << event::Table) of each fact table with rows here
   int64_t about = 0;                // rows, an estimate; of counters exactly
+  int64_t busy = 0;                 // ns, of queues: by chunk and table, added up
+  bool helper = false;              // of processes: it only helped others to start, or nothing of it is in the trace
   bool group() const { return kind <= LineKind::kProcess; }
 };
 

@@ -51,6 +51,70 @@ test('rows follow the tree; what is closed or without events takes none', () => 
   assert.deepEqual(tree.ancestors(2), [0]);
 });
 
+test('the busiest queue comes first, those that did next to nothing are folded, helpers come last', () => {
+  const run = {
+    length: 1e9,
+    run_length: 1e6,
+    tracks: [
+      track(0, -1, 'process', { events: 0, helper: true }),
+      track(1, 0, 'thread'),
+      track(2, -1, 'process', { events: 0 }),
+      track(3, 2, 'queue', { busy: 100, name: 'GPU 0 stream 1' }),
+      track(4, 2, 'queue', { busy: 2000, name: 'GPU 0 stream 2' }),
+      track(5, 2, 'queue', { busy: 999, name: 'GPU 0 stream 3' }),
+      track(6, 2, 'queue', { busy: 9e5, name: 'GPU 0 stream 4' }),
+      track(7, 2, 'queue', { busy: 0, name: 'GPU 0 stream 5' }),
+      track(8, 2, 'queue', { busy: 1e6, tables: ['marker'], name: 'GPU 0 ranges of stream 4' }),
+      track(9, 2, 'thread'),
+      track(10, -1, 'process', { events: 0, helper: true }),
+      track(11, 10, 'counter'),
+    ],
+  };
+  const tree = new TrackTree(run);
+  const shown = (closed, choice) => tree.rows(closed, choice).rows.map((row) => row.track.name);
+  const first = tree.closedAtFirst();
+  assert.deepEqual(shown(first), [
+    'process 2',
+    'GPU 0 stream 4',
+    'GPU 0 stream 2',
+    'GPU 0 ranges of stream 4',
+    '3 streams below 0.1 % busy',
+    'thread 9',
+    '2 other processes',
+  ]);
+  // Unfolded, nothing is missing, and a link to a folded queue leads there.
+  assert.equal(shown(new Set()).length, run.tracks.length + 2);
+  const fold = tree.rows(first).rows[4];
+  assert.equal(fold.lanes, 0);
+  assert.deepEqual(tree.ancestors(7), [fold.track.id, 2]);
+  // A filter shows what matches and where it lies, whatever is closed; what is hidden is gone; pinned ones come first.
+  const choice = (more) => ({ hidden: new Set(), matches: null, pinned: [], ...more });
+  assert.deepEqual(shown(first, choice({ matches: (name) => /stream [35]$/.test(name) })), [
+    'process 2',
+    '3 streams below 0.1 % busy',
+    'GPU 0 stream 3',
+    'GPU 0 stream 5',
+  ]);
+  assert.ok(!shown(first, choice({ hidden: new Set([6, 2]) })).some((name) => name.startsWith('GPU')));
+  const pinned = tree.rows(first, choice({ pinned: [9, 7] }));
+  assert.deepEqual(
+    pinned.rows.slice(0, 3).map((row) => [row.track.id, row.pinned, row.depth]),
+    [
+      [9, true, 0],
+      [7, true, 0],
+      [2, false, 0],
+    ],
+  );
+  assert.equal(pinned.pinned, pinned.rows[2].top);
+  assert.equal(pinned.rows.filter((row) => row.track.id === 9).length, 1);
+  // While the run is recorded everything keeps its place.
+  const live = new TrackTree({ ...run, live: true });
+  assert.deepEqual(
+    live.rows(new Set()).rows.map((row) => row.track.id),
+    run.tracks.map((each) => each.id),
+  );
+});
+
 test('columns of SQL mean what tables and names say', () => {
   const schema = {
     tables: [

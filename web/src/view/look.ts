@@ -37,6 +37,8 @@ export interface Listener {
 export interface Shown {
   rows: Row[];
   height: number;
+  /** Of the rows pinned at the top. */
+  pinned: number;
   theme: Theme;
   selection: Selection | null;
   span: [number, number] | null;

@@ -2,7 +2,7 @@
 
 import { css } from './colour';
 import { kFont, kRuler, type Look } from './look';
-import type { Row } from './rows';
+import { topOf, type Row } from './rows';
 import { moment, tickStep, time } from './units';
 
 /** Moments above the rows. */
@@ -71,7 +71,7 @@ export function yOf(look: Look, track: number, lane: number): { y: number; exact
   const row = look.shown.rows.find((each) => each.track.id === track);
   if (row === undefined) return null;
   return {
-    y: row.top - look.scroll + row.first + (row.what === 'slices' ? lane * row.lane : 0) + (row.lane - 2) / 2,
+    y: topOf(row, look.scroll) + row.first + (row.what === 'slices' ? lane * row.lane : 0) + (row.lane - 2) / 2,
     exact: row.what === 'slices',
   };
 }
@@ -118,7 +118,7 @@ export function drawOverlay(context: CanvasRenderingContext2D, look: Look): void
     context.globalAlpha = 1;
   }
   const outline = (start: number, stop: number, row: Row, lane: number, colour: string, thick: number): void => {
-    const y = row.top - look.scroll + row.first + (row.what === 'slices' ? lane * row.lane : 0);
+    const y = topOf(row, look.scroll) + row.first + (row.what === 'slices' ? lane * row.lane : 0);
     const a = Math.max(-4, look.xOf(start));
     const b = Math.min(look.width + 4, look.xOf(stop));
     context.strokeStyle = colour;
@@ -141,7 +141,7 @@ export function drawOverlay(context: CanvasRenderingContext2D, look: Look): void
       const row = look.under.row;
       const low = Math.min(0, row.track.min ?? 0);
       const high = Math.max(row.track.max ?? 1, low + 1e-12);
-      const y = row.top - look.scroll + row.height - 3 - ((look.under.value - low) / (high - low)) * (row.height - 7);
+      const y = topOf(row, look.scroll) + row.height - 3 - ((look.under.value - low) / (high - low)) * (row.height - 7);
       context.fillStyle = theme.text;
       context.beginPath();
       context.arc(look.pointer.x, y, 3, 0, 2 * Math.PI);

@@ -34,6 +34,10 @@ export interface Track {
   process?: number;
   rank?: number;
   device?: string;
+  /** For how long it was busy, about. */
+  busy?: number;
+  /** A process that only helped others to start, or did nothing that is in the run. */
+  helper?: boolean;
 }
 
 export interface Run {

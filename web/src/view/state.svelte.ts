@@ -3,6 +3,7 @@
 import { themeOf, type Theme } from './colour';
 import { NameStore } from './names';
 import { plainName } from '../model';
+import { TrackChoice } from './track_choice.svelte';
 import { homeOf, slicesAt } from './places';
 import { TrackTree } from './rows';
 import type {
@@ -100,7 +101,8 @@ export class App {
     const slack = (this.home[1] - this.home[0]) * 1e-9;
     return Math.abs(this.from - this.home[0]) > slack || Math.abs(this.to - this.home[1]) > slack;
   });
-  readonly shown = $derived(this.tree.rows(this.closed));
+  readonly choice = new TrackChoice();
+  readonly shown = $derived(this.tree.rows(this.closed, this.choice));
   /** Names that stay in colour: the kernel chosen, or what the search found. */
   readonly chosen: ReadonlySet<number> | null = $derived(
     this.found !== null && this.query !== ''
@@ -191,6 +193,7 @@ export class App {
     this.tree = new TrackTree(current);
     this.closed = this.tree.closedAtFirst();
     [this.from, this.to] = this.home;
+    this.choice.clear();
     this.scroll = 0;
     this.span = null;
     this.evidence = null;
@@ -377,6 +380,7 @@ export class App {
     const moves = from !== this.from || to !== this.to || scroll !== this.scroll;
     this.goal = moves && this.view === 'timeline' ? { from, to, scroll } : null;
     [this.from, this.to, this.scroll] = [from, to, scroll];
+    this.choice.read(hash);
     const tracks = hash.get('tracks');
     this.closed =
       tracks === null
@@ -441,6 +445,7 @@ export class App {
     const first = this.tree.closedAtFirst();
     if (first.size !== this.closed.size || [...this.closed].some((id) => !first.has(id)))
       parts.push(`tracks=${[...this.closed].join(',')}`);
+    parts.push(...this.choice.parts());
     for (const [key, word] of Object.entries(this.words))
       if (word !== '') parts.push(`${key}=${encodeURIComponent(word)}`);
     if (this.query !== '') parts.push(`q=${encodeURIComponent(this.query)}`);
@@ -462,7 +467,7 @@ export class App {
   }
   closeAll(close: boolean): void {
     this.closed = close
-      ? new Set([...this.tree.children.keys()].filter((id) => id >= 0 && this.tree.byId.get(id)?.parent !== -1))
+      ? new Set([...this.tree.children.keys()].filter((id) => id !== -1 && this.tree.byId.get(id)?.parent !== -1))
       : new Set();
   }
 
@@ -498,6 +503,7 @@ export class App {
     });
   }
   private reveal(track: number): void {
+    this.choice.admit([track, ...this.tree.ancestors(track)], this.tree.byId.get(track)?.name ?? '');
     const closed = new Set(this.closed);
     let changed = false;
     for (const id of this.tree.ancestors(track)) changed = closed.delete(id) || changed;

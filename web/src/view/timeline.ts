@@ -7,7 +7,7 @@ import { kRuler, type Listener, type Look, type Shown, type Under } from './look
 import type { NameStore } from './names';
 import { drawOverlay, drawRuler, yOf } from './overlay';
 import { counterColumns, paintCounter, Raster, type Label } from './paint';
-import { rowAt, kLane, type Row } from './rows';
+import { rowAt, kLane, topOf, type Row } from './rows';
 import type { TileStore } from './tile_store';
 import { findUnder } from './under';
 import { tickStep } from './units';
@@ -177,16 +177,18 @@ export class Timeline implements Look {
   scrollFor(track: number, lane: number): number | null {
     const row = this.shown.rows.find((each) => each.track.id === track);
     if (row === undefined) return null;
+    if (row.pinned) return this.scroll;
+    const above = this.shown.pinned;
     if (row.what === 'group' && row.children && row.open) {
       // A group is shown with what it holds: as much of it as there is room for.
       const after = this.shown.rows.find((each) => each.top > row.top && each.depth <= row.depth);
       const bottom = after?.top ?? this.shown.height;
-      if (row.top >= this.scroll && bottom <= this.scroll + this.height) return this.scroll;
-      return Math.max(0, Math.min(row.top - 8, this.mostScroll()));
+      if (row.top >= this.scroll + above && bottom <= this.scroll + this.height) return this.scroll;
+      return Math.max(0, Math.min(row.top - above - 8, this.mostScroll()));
     }
     const y = row.top + row.first + (row.what === 'slices' ? lane * row.lane : 0);
-    if (y >= this.scroll + 8 && y + row.lane <= this.scroll + this.height - 8) return this.scroll;
-    return Math.max(0, y - this.height / 2);
+    if (y >= this.scroll + above + 8 && y + row.lane <= this.scroll + this.height - 8) return this.scroll;
+    return Math.max(0, y - above - (this.height - above) / 2);
   }
   get pointer(): { x: number; y: number } | null {
     return this.drag === null ? this.mouse : null;
@@ -262,7 +264,7 @@ export class Timeline implements Look {
   private draw(): void {
     const { image, pixels, ratio } = this;
     if (image === null) return;
-    const { rows, theme } = this.shown;
+    const { rows, theme, pinned: above } = this.shown;
     const width = image.width;
     const height = image.height;
     const perPixel = (this.to - this.from) / width;
@@ -297,11 +299,14 @@ export class Timeline implements Look {
     const drawn: number[] = [];
     this.tiles.begin();
     const end = this.length;
-    for (let i = rowAt(rows, this.scroll); i < rows.length; ++i) {
-      const row = rows[i];
-      if (row.top >= this.scroll + this.height) break;
-      const y0 = Math.round((row.top - this.scroll) * ratio);
-      const y1 = Math.round((row.top + row.height - this.scroll) * ratio);
+    // Pinned rows come last and lie over what is scrolled below them.
+    const inView: Row[] = [];
+    for (let i = rowAt(rows, this.scroll + above); i < rows.length && rows[i].top < this.scroll + this.height; ++i)
+      if (!rows[i].pinned) inView.push(rows[i]);
+    for (const row of [...inView, ...rows.filter((each) => each.pinned)]) {
+      const [begin, limit] = [topOf(row, this.scroll), row.pinned ? 0 : above];
+      const y0 = Math.round(begin * ratio);
+      const y1 = Math.round((begin + row.height) * ratio);
       fillRows(y0, y1, row.what === 'group' ? groupGround : plain);
       if (row.what === 'counter') {
         drawn.push(row.track.id);
@@ -317,12 +322,12 @@ export class Timeline implements Look {
           ratio,
           theme,
         );
-        counters.push({ row, y: row.top - this.scroll });
-      } else {
+        if (begin >= limit) counters.push({ row, y: begin });
+      } else if (row.lanes > 0) {
         drawn.push(row.track.id);
         const pieces = this.tiles.pieces(row.track.id, level, this.from, this.to);
         for (let lane = 0; lane < row.lanes; ++lane) {
-          const top = row.top - this.scroll + row.first + lane * row.lane;
+          const top = begin + row.first + lane * row.lane;
           const a = Math.round(top * ratio);
           const b = Math.round((top + row.lane - (row.what === 'group' ? 0 : 2)) * ratio);
           if (b <= 0) continue;
@@ -349,7 +354,7 @@ export class Timeline implements Look {
             if (this.raster.failed(x))
               for (let y = Math.max(0, b - red); y < Math.min(height, b); ++y)
                 pixels[y * width + x] = theme.dark ? 0xff5e6bff : 0xff1c26c4;
-          if (labels !== null && labels.length > 0) texts.push({ y: top + (row.lane - 2) / 2, labels });
+          if (labels !== null && labels.length > 0 && top >= limit) texts.push({ y: top + (row.lane - 2) / 2, labels });
         }
       }
       if (y1 - 1 >= 0 && y1 - 1 < height) pixels.fill(lineColour, (y1 - 1) * width, y1 * width);

@@ -2,16 +2,17 @@
 
 import type { Look, Under } from './look';
 import { counterColumns, lowerTime } from './paint';
-import { rowAt } from './rows';
+import { rowUnder, topOf } from './rows';
 import { kBins, tileSpan } from './tile';
 import type { TileStore } from './tile_store';
 
 /** What lies under a point of the timeline; null below its rows. */
 export function findUnder(look: Look, tiles: TileStore, x: number, y: number): Under | null {
   const rows = look.shown.rows;
-  const row = rows[rowAt(rows, y + look.scroll)];
+  const row = rowUnder(rows, look.shown.pinned, y, look.scroll);
   if (row === undefined) return null;
   const at = look.timeAt(x);
+  if (row.lanes === 0) return { what: 'row', row, at };
   const wide = Math.max(1, Math.round(look.width * look.ratio));
   const perPixel = (look.to - look.from) / wide;
   const slack = ((look.to - look.from) / look.width) * 2;
@@ -25,7 +26,7 @@ export function findUnder(look: Look, tiles: TileStore, x: number, y: number): U
       ? { what: 'row', row, at }
       : { what: 'counter', row, at, value, min: columns.min[column], max: columns.max[column] };
   }
-  const lane = row.what === 'group' ? 0 : Math.floor((y + look.scroll - row.top - row.first) / row.lane);
+  const lane = row.what === 'group' ? 0 : Math.floor((y - topOf(row, look.scroll) - row.first) / row.lane);
   if (lane < 0 || lane >= row.lanes) return { what: 'row', row, at };
   let best: Under | null = null;
   let nearest = Infinity;

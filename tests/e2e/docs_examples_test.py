@@ -1,4 +1,4 @@
-"""Every command of tacho that docs/coming-from.md and the recipes name is run as it stands there, in a folder with the files
+"""Every command of tacho that README.md, docs/coming-from.md and docs/recipes.md name is run as it stands there, in a folder with the files
 that they talk of."""
 import os
 import pathlib
@@ -147,6 +147,9 @@ class Examples(harness.Case):
 
     def test_recipes(self):
         self.check_page("recipes.md", 20)
+
+    def test_readme(self):
+        self.check_page("../README.md", 13)
 
 
 if __name__ == "__main__":

@@ -4,3 +4,9 @@ from .markers import (active, flush, mark, name_thread, pause, range, range_pop,
 
 __all__ = ["active", "flush", "mark", "name_thread", "pause", "range", "range_pop", "range_push", "range_start",
            "range_stop", "resume"]
+
+
+def load_ipython_extension(ipython):
+    """%load_ext tacho: the cell magic %%tacho (tacho/jupyter.py)."""
+    from .jupyter import load
+    load(ipython)

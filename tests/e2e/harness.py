@@ -62,6 +62,18 @@ class Case(unittest.TestCase):
                              f"stderr: {result.stderr[-2000:]!r}")
         return result
 
+    def browser(self):
+        """The environment of a script for Node.js that looks at a page in a headless browser; skips where that cannot be."""
+        module = next((folder for folder in (BUILD / "web" / "node_modules", BUILD / "node_modules") if (folder / "playwright-core").is_dir()), None)
+        browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+        if module is None and shutil.which("npm"):
+            version = json.loads((SOURCE / "web" / "package.json").read_text())["devDependencies"]["playwright-core"]  # one that Debian's Node.js runs
+            subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(BUILD), f"playwright-core@{version}"], capture_output=True, timeout=120)
+            module = BUILD / "node_modules" if (BUILD / "node_modules" / "playwright-core").is_dir() else None
+        if module is None or browser is None or shutil.which("node") is None:
+            self.skipTest("chromium, node and playwright-core are needed to look at the page")
+        return {"NODE_PATH": str(module), "BROWSER_PATH": browser}
+
     def for_everybody(self, *programs):
         """[tacho, *programs] as copies that every user may run: the build may lie below a folder that is closed to
         others, as root's home is. Opens the case's folder to everybody."""

@@ -250,15 +250,7 @@ class Stacks(harness.Case):
 
     def page(self, script, *words):
         """Runs a script of tests/e2e/flame_page.js's steps in a headless browser."""
-        module = next((folder for folder in (BUILD / "web" / "node_modules", BUILD / "node_modules") if (folder / "playwright-core").is_dir()), None)
-        browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-        if module is None and shutil.which("npm"):
-            version = json.loads((SOURCE / "web" / "package.json").read_text())["devDependencies"]["playwright-core"]  # one that Debian's Node.js runs
-            subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(BUILD), f"playwright-core@{version}"], capture_output=True, timeout=120)
-            module = BUILD / "node_modules" if (BUILD / "node_modules" / "playwright-core").is_dir() else None
-        if module is None or browser is None or shutil.which("node") is None:
-            self.skipTest("chromium, node and playwright-core are needed to look at the page")
-        return self.run_command("node", SOURCE / "tests" / "e2e" / "flame_page.js", script, *words, env={"NODE_PATH": str(module), "BROWSER_PATH": browser})
+        return self.run_command("node", SOURCE / "tests" / "e2e" / "flame_page.js", script, *words, env=self.browser())
 
     @unittest.skipUnless(have("pyopencl"), "no python3-pyopencl")
     def test_flame_page(self):

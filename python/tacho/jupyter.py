@@ -1,0 +1,102 @@
+"""%%tacho in Jupyter: runs a cell as a program of its own under `tacho trace` and shows the page of the run below it.
+
+    %load_ext tacho
+
+    %%tacho --sampler timer
+    import torch
+    ...
+
+The words behind %%tacho are options of `tacho trace`. The cell runs in a fresh Python with the notebook's interpreter and folder:
+it does not see the notebook's variables. The run stays in cell.tacho, which the next %%tacho replaces; -o FILE keeps it elsewhere.
+"""
+import base64
+import gzip
+import html
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+from IPython.core.error import UsageError
+from IPython.display import HTML, display
+
+# The page becomes a document of its own (a blob), so that its address, which names the view, is its own, too.
+FRAME = """<script>
+const bytes = Uint8Array.from(atob("{page}"), (c) => c.charCodeAt(0));
+new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer().then((page) =>
+  location.replace(URL.createObjectURL(new Blob([page], {{ type: "text/html;charset=utf-8" }}))));
+</script>"""
+
+
+def find_program():
+    """The program of this installation, else the one in PATH; UsageError where there is none."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    for path in (os.path.join(sys.prefix, "bin", "tacho"),  # of the wheel
+                 os.path.join(folder, "..", "..", "..", "..", "bin", "tacho")):  # of the archive: share/tacho/python/tacho
+        if os.access(path, os.X_OK):
+            return os.path.abspath(path)
+    found = shutil.which("tacho")
+    if found is None:
+        raise UsageError("the program tacho is neither beside this Python package nor in PATH: install it (pip install tacho-*.whl)")
+    return found
+
+
+def output_of(options):
+    """The trace that the options name, and the options with one: cell.tacho, which may be replaced, if they name none."""
+    for at, word in enumerate(options):
+        if word in ("-o", "--output") and at + 1 < len(options):
+            return options[at + 1], options
+        if word.startswith("--output="):
+            return word.partition("=")[2], options
+        if word.startswith("-o") and len(word) > 2 and not word.startswith("--"):
+            return word[2:], options
+    return "cell.tacho", [*options, "-o", "cell.tacho", "--overwrite"]
+
+
+def run(command):
+    """Runs a program, shows what it says as it comes, hands on an interrupt; returns its exit code."""
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               env={**os.environ, "PYTHONUNBUFFERED": "1"})
+    while True:
+        try:
+            for line in process.stdout:
+                sys.stdout.write(line.decode(errors="replace"))
+                sys.stdout.flush()
+            return process.wait()
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)
+
+
+def frame(page, height=720):
+    """HTML that shows a page, given as bytes, inside another one."""
+    inside = FRAME.format(page=base64.b64encode(gzip.compress(page, 9)).decode())
+    style = f"width: 100%; height: {height}px; border: 1px solid #8884"
+    return f'<div><iframe srcdoc="{html.escape(inside)}" style="{style}"></iframe></div>'
+
+
+def tacho(line, cell):
+    """Runs the cell under `tacho trace` and shows the page of the run."""
+    program = find_program()
+    trace, options = output_of(shlex.split(line))
+    with tempfile.TemporaryDirectory() as folder:
+        script = os.path.join(folder, "cell.py")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write("\n" + cell)  # lines have the numbers that the notebook shows
+        code = run([program, "trace", *options, "--", sys.executable, script])
+        page = os.path.join(folder, "page.html")
+        if code not in (125, 126, 127):  # else tacho could not start it, and has said why
+            shown = subprocess.run([program, "view", trace, "-o", page], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT)
+            if shown.returncode != 0:
+                raise UsageError(f"no page: {shown.stdout.decode(errors='replace').strip()}")
+            with open(page, "rb") as file:
+                display(HTML(frame(file.read())))
+    if code != 0:
+        raise UsageError(f"the cell ended with exit code {code}")
+
+
+def load(ipython):
+    ipython.register_magic_function(tacho, magic_kind="cell", magic_name="tacho")

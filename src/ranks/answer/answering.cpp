@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/saturating.h"
+#include "ranks/answer/late_hosts.h"
 #include "ranks/match/late_senders.h"
 #include "report/text.h"
 
@@ -92,6 +93,7 @@ Result<Report> answer(Job& job, bool details) {
   explain_late_messages(job.runs, job.names, work.report.messages);
   TACHO_TRY(answer_collectives(work));
   TACHO_TRY(answer_steps(work));
+  explain_late_hosts(job.runs, job.names, work.report);
   answer_kinds(work);
   answer_bytes(work);
   add_remarks(work);

@@ -36,11 +36,15 @@ struct Cause {
   int64_t time = 0;       // ns of the delay that this explains
   uint64_t name = 0;      // of a kernel, an API call or a range; 0 = none stands out
   int64_t name_time = 0;  // ns more than the others in it
-  int64_t peer = 0;       // rank
-  bool by_host = false;   // the collective is a call of MPI, which the host itself is late to
-  bool range = false;     // `name` is a range of the program that the host was in, no call
-  bool carried = false;   // it is the cause of an earlier collective of the step, from which the rank is still behind
-  Meanwhile meanwhile;    // kLateSends, of a step or straggler: what the sender of the latest message did
+  // kHost of a step or straggler without a `name`: where the host was in its longest delay, "between ddp.py:16 and
+  // ddp.py:20", and for how long; 0 = the trace does not tell
+  uint64_t place = 0;
+  int64_t place_time = 0;
+  int64_t peer = 0;      // rank
+  bool by_host = false;  // the collective is a call of MPI, which the host itself is late to
+  bool range = false;    // `name` is a range of the program that the host was in, no call
+  bool carried = false;  // it is the cause of an earlier collective of the step, from which the rank is still behind
+  Meanwhile meanwhile;   // kLateSends, of a step or straggler: what the sender of the latest message did
 };
 
 struct Collective {
@@ -62,6 +66,7 @@ struct Collective {
   Cause cause;
   // The last rank's stretch before it, for the critical path.
   int64_t from = 0, compute = 0, copy = 0, idle = 0, host = 0;
+  int64_t host_from = 0, host_to = 0;  // the stretch up to its launch, on the clock of the last rank's trace
   uint32_t previous_communicator = 0, previous_sequence = 0;
   size_t arrivals_at = 0;  // in Report::arrivals, `ranks` of them
 };

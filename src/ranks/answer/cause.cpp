@@ -152,6 +152,9 @@ std::string cause_text(const Cause& cause, const Names& names) {
     case Cause::Kind::kHost:
       if (cause.by_host && (name.empty() || cause.range))
         text = name.empty() ? std::string("its own code on the host") : "its code on the host, in " + name;
+      else if (name.empty() && cause.place != 0)
+        text = fmt::format("the host launched late: {} for {}", names.text(cause.place),
+                           report::format_duration(static_cast<double>(cause.place_time)));
       else if (name.empty())
         text = "the host launched late; why is unknown";
       else if (cause.range)

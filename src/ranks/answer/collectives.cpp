@@ -97,6 +97,8 @@ class CollectiveAnswers {
     collective.copy = own.copy;
     collective.idle = own.idle;
     collective.host = own.host;
+    collective.host_from = own.from;
+    collective.host_to = own.launch != kUnknown ? own.launch : own.start;
     collective.previous_communicator = own.previous_communicator;
     collective.previous_sequence = own.previous_sequence;
     work_.by_key[key_of(collective.communicator, collective.sequence)] = report_.collectives.size();

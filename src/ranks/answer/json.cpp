@@ -42,6 +42,10 @@ JsonValue value_of(const Cause& cause, const Names& names) {
                                      {"explained_ns", cause.time}});
   if (cause.kind == Cause::Kind::kMoreKernels) out.set("kernels", cause.kernels);
   if (cause.kind == Cause::Kind::kMessages || cause.kind == Cause::Kind::kLateSends) out.set("peer", cause.peer);
+  if (cause.place != 0) {
+    out.set("place", names.text(cause.place));
+    out.set("place_ns", cause.place_time);
+  }
   if (cause.name != 0) {
     out.set("name", names.text(cause.name));
     out.set("name_ns", cause.name_time);

@@ -1,5 +1,6 @@
-"""Every command of tacho that README.md, docs/coming-from.md and docs/recipes.md name is run as it stands there, in a folder with the files
-that they talk of."""
+"""Every command of tacho that README.md, docs/coming-from.md and docs/recipes.md name, and every one in a code block of another
+page, is run as it stands there, in a folder with the files that the pages talk of."""
+import gzip
 import os
 import pathlib
 import re
@@ -31,20 +32,60 @@ train()
 """
 
 
-def commands(page):
-    """The commands of a page, as (line number, block, command): words in backticks, and lines of code blocks. Those of one block
-    have its first line's number, to be run one after the other."""
-    block = None
+# Commands whose output the pages show as it always is, since it is of a recorded file.
+STABLE = re.compile(r"tacho merge rank\?|tacho query --explain run\.rpd|tacho ranks ranks4$")
+# Commands of pages about one machine that cannot be run on another: what they need.
+ELSEWHERE = {
+    "a GPU": re.compile(r"workloads/train/H200|decode\.py|decode\.tacho|long\.tacho|--device 1\b|-p out-profile"),
+    "DuckDB's or ClickHouse's program": re.compile(r"\| (duckdb|clickhouse) "),
+}
+# A line that states how a command is called, and is none.
+USAGE = re.compile(r"\[|\.\.\.|\bFILE\b|\bFORMAT\b|\bFOLDER\b|\bWHAT\b|\bREPORT\b|\bWHEN\b|\bNAME\b|\bIN OUT\b|\bA B\b|^tacho program|PROGRAM")
+
+
+def blocks(page):
+    """The code blocks of a page, fenced or indented, as lists of (line number, line)."""
+    block, fenced = [], False
     for number, line in enumerate(page.read_text().splitlines(), 1):
         if line.startswith("```"):
-            block = None if block else number
-        elif block:
-            found = re.match(r"(?:\$ )?((?:(?:srun|torchrun) .*)?\btacho .*)", line)
-            if found:
-                yield number, block, re.split(r" {3,}| +# ", found[1])[0].strip()
-        else:
-            for word in re.findall(r"`(tacho [a-z]+ [^`]+)`", line):
-                yield number, None, word.replace("\\|", "|")
+            fenced = not fenced
+        elif fenced or line.startswith("    "):
+            block.append((number, line if fenced else line[4:]))
+            continue
+        if block and (line.startswith("```") or not fenced):
+            yield block
+            block = []
+
+
+def commands_of(block):
+    """The commands of tacho in a block, as [line number, command, [line that it prints]]. A command goes on in the next line while
+    a quotation mark is open; several in a line stand apart."""
+    found, quoted = [], False
+    for number, line in block:
+        if quoted:
+            found[-1][1] += "\n" + line
+            quoted = found[-1][1].count('"') % 2 == 1
+            continue
+        words = [re.split(r" +# ", each)[0] for each in re.split(r" {3,}", line) if re.match(r"(\$ )?((srun|torchrun) .*)?tacho ", each)]
+        for each in words if re.match(r"(\$ )?((srun|torchrun) .*)?tacho ", line) else []:
+            found.append([number, each.removeprefix("$ ").strip(), []])
+            quoted = each.count('"') % 2 == 1
+        if not words and found:
+            found[-1][2].append(line)
+    return found
+
+
+def commands(page):
+    """The commands of a page, as (line number, block, command, lines that it prints): words in backticks, and lines of code blocks.
+    Those of one block have its first line's number, to be run one after the other."""
+    found, within = [], set()
+    for block in blocks(page):
+        within.update(number for number, _ in block)
+        found += [(number, block[0][0], command, lines) for number, command, lines in commands_of(block) if not USAGE.search(command)]
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        for word in re.findall(r"`(tacho [a-z]+ [^`]+)`", line) if number not in within else []:
+            found.append((number, None, word.replace("\\|", "|"), []))
+    return found
 
 
 class Examples(harness.Case):
@@ -85,6 +126,15 @@ class Examples(harness.Case):
             (world / "bin" / name).chmod(0o755)
         (world / "sglang").mkdir()
         (world / "sglang" / "launch_server.py").write_text("import sys\nassert sys.argv[1] == '--model-path'\n")
+        traces, recorded = harness.DATA / "traces", harness.DATA / "ranks4"
+        for name, target in (("program", world / "app"), ("vcopy", harness.EXAMPLES / "vcopy"), ("examples", SOURCE / "examples"),
+                             ("build", harness.BUILD), ("ranks4", recorded), ("run.rpd", harness.DATA / "rpd" / "mytrace.rpd"),
+                             ("qwen.json.gz", traces / "kineto_h100_qwen1.5-0.5b.json.gz"),
+                             ("before", world / "workloads" / "before" / "virtual"), ("after", world / "workloads" / "after" / "virtual"),
+                             *((f"rank{n}.json.gz", recorded / f"kineto_rank{n}.json.gz") for n in range(4))):
+            os.symlink(target, world / name)
+        for packed, name in (("kineto_h100_qwen1.5-0.5b", "trace.json"), ("rocprofv3_gfx950_results", "_results.json")):
+            (world / name).write_bytes(gzip.decompress((traces / f"{packed}.json.gz").read_bytes()))
         (world / "job").mkdir()
         for file in (harness.DATA / "ranks4").iterdir():
             os.symlink(file, world / "job" / file.name)
@@ -93,17 +143,19 @@ class Examples(harness.Case):
             self.run_command(TACHO, *words, cwd=world, timeout=300)
         tacho("trace", "-q", "-o", "app.tacho", "--", "./app")
         tacho("sys", "sample", "-o", "train.tacho", "--", harness.DEBIAN_PYTHON, "train.py")
-        for name in ("before.tacho", "after.tacho"):
+        for name in ("before.tacho", "after.tacho", "run.tacho", "all.tacho", "t.tacho"):
             shutil.copy(world / "app.tacho", world / name)
+        tacho("convert", "rank3.json.gz", "rank3.tacho")
         tacho("export", "app.tacho", "-f", "pftrace")
         tacho("export", "app.tacho", "-f", "rocpd", "-o", "results.db")
         tacho("profile", "-q", "-n", "app", "--device", "virtual", "--", "./app")
+        self.run_command(harness.BUILD / "personalities" / "rocprofv3", "--kernel-trace", "-d", "out", "--", "./app", cwd=world)
         for name in ("before", "after"):
             shutil.copytree(world / "workloads" / "app", world / "workloads" / name)
 
     def serve(self, command, folder):
         """Runs a command that serves until Ctrl-C; returns its exit code and messages."""
-        process = subprocess.Popen(["bash", "-c", f"exec {command} --no-open"], cwd=folder, env=self.environment(),
+        process = subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=folder, env=self.environment(),
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         os.set_blocking(process.stdout.fileno(), False)
         said, end = b"", time.monotonic() + 60
@@ -117,18 +169,22 @@ class Examples(harness.Case):
 
     def run_example(self, command, folder):
         if re.match(r"tacho view (?!.* -o )", command):
+            return self.serve(f"{command} --no-open", folder)
+        if command.endswith(" --gui"):
             return self.serve(command, folder)
         result = subprocess.run(["bash", "-c", command], cwd=folder, env=self.environment(), stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
         return result.returncode, result.stdout.decode(errors="replace")
 
-    def check_page(self, name, least):
+    def check_page(self, name, least, inline=True):
         page = SOURCE / "docs" / name
-        found = list(commands(page))
+        found = [each for each in commands(page) if inline or each[1] is not None]
         self.assertGreaterEqual(len(found), least)
         self.make_world()
         tried, faults, block, folder = set(), [], None, None
-        for number, of_block, command in found:
+        for number, of_block, command, expected in found:
+            if any(reason.search(command) for reason in ELSEWHERE.values()):
+                continue
             if of_block is None:
                 if command in tried:
                     continue
@@ -140,6 +196,10 @@ class Examples(harness.Case):
             code, said = self.run_example(command, folder)
             if code != 0:
                 faults.append(f"{name}:{number}: {command}\n  exit code {code}: {said[-400:]}")
+            elif STABLE.match(command):
+                missing = [line for line in expected if line.strip() != "..." and line.rstrip() not in said.splitlines()]
+                if missing or not expected:
+                    faults.append(f"{name}:{number}: {command}\n  does not print " + "\n    ".join([*missing, "", said]))
         self.assertFalse(faults, "\n".join(faults))
 
     def test_coming_from(self):
@@ -147,6 +207,13 @@ class Examples(harness.Case):
 
     def test_recipes(self):
         self.check_page("recipes.md", 20)
+
+    def test_pages(self):
+        """The code blocks of every other page."""
+        pages = [page.relative_to(SOURCE / "docs").as_posix() for page in (SOURCE / "docs").rglob("*.md")]
+        for name in sorted(set(pages) - {"coming-from.md", "recipes.md"}):
+            with self.subTest(name):
+                self.check_page(name, 0, inline=False)
 
     def test_readme(self):
         self.check_page("../README.md", 13)

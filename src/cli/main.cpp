@@ -15,6 +15,9 @@
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/meant.h"
+#include "cli/shared/suggest.h"
+#include "report/output.h"
+#include "report/text.h"
 
 namespace tacho::cli {
 
@@ -23,7 +26,6 @@ namespace tacho::cli {
 #undef TACHO_COMMAND
 #define TACHO_PERSONALITY(function, name) int personality_##function(int argc, char** argv);
 #include "cli/personalities/personalities.def"
-#include "report/output.h"
 #undef TACHO_PERSONALITY
 
 namespace {
@@ -45,19 +47,64 @@ constexpr Personality kPersonalities[] = {
     {"", nullptr},
 };
 
-void print_help(int descriptor) {
-  std::string text = fmt::format("tacho {}: profiles GPU programs on NVIDIA, AMD, any OpenCL device, or no GPU\n\n"
-                                 "Usage: tacho COMMAND [options]      tacho COMMAND --help\n"
-                                 "       tacho PROGRAM [arguments]    for: tacho trace -- PROGRAM [arguments]\n\n",
-                                 TACHO_PROGRAM_VERSION);
+std::string help_head() {
+  return fmt::format("tacho {}: profiles GPU programs on NVIDIA, AMD, any OpenCL device, or no GPU\n\n"
+                     "Usage: tacho COMMAND [options]      tacho help COMMAND\n"
+                     "       tacho PROGRAM [arguments]    same as: tacho trace -- PROGRAM [arguments]\n\n",
+                     TACHO_PROGRAM_VERSION);
+}
+
+constexpr std::string_view kFirstSteps =
+    "Start here:\n"
+    "  tacho trace -- ./app          run it; see where its time goes\n"
+    "  tacho stats app.tacho         look closer: kernels, calls, lines of your code\n"
+    "  tacho view app.tacho          look at it in a browser\n"
+    "  tacho profile -- ./app        hardware counters of every kernel\n"
+    "  tacho analyze workloads/app   what these counters say, with findings\n"
+    "  tacho doctor                  what works here, and how to repair the rest\n\n";
+
+// Of `tacho` alone: fits into 24 lines of 80 columns.
+void print_first_help() {
+  std::string names;
+  for (const Command& command : kCommands) names += fmt::format("{}{}", names.empty() ? "" : ", ", command.name);
+  constexpr size_t kColumns = 78, kIndent = 2;
+  report::print_error("{}{}All commands:\n  {}\n\ntacho --help says what each of them does.\n", help_head(),
+                      kFirstSteps, report::wrapped(names, kColumns - kIndent, kIndent));
+}
+
+void print_help() {
+  std::string text = help_head();
   for (const Command& command : kCommands) text += fmt::format("  {:<10} {}\n", command.name, command.summary);
-  text += "\nStart here:\n"
-          "  tacho trace -- ./app arguments      run it; see where its time goes\n"
-          "  tacho stats app.tacho --by api      look closer\n"
-          "  tacho doctor                        what works here, how to mend the rest\n\n"
-          "Scripts written for rocprofv3, rocprof-compute and their kin run unchanged: put\n"
+  text += fmt::format("\n{}", kFirstSteps);
+  text += "Scripts written for rocprofv3, rocprof-compute and similar tools run unchanged: put\n"
           "libexec/tacho/personalities (build/personalities in a build tree) first in PATH.\n";
-  print_help_text(text, descriptor);
+  print_help_text(text, STDOUT_FILENO);
+}
+
+std::vector<std::string> command_names() {
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) names.emplace_back(command.name);
+  return names;
+}
+
+// `tacho help COMMAND ...`: the same as `tacho COMMAND ... --help`.
+int run_help(int argc, char** argv) {
+  if (argc < 3) {
+    print_help();
+    return kOk;
+  }
+  for (const Command& command : kCommands) {
+    if (command.name != argv[2]) continue;
+    std::string help = "--help";
+    std::vector<char*> line(argv + 2, argv + argc);
+    line.push_back(help.data());
+    line.push_back(nullptr);
+    return command.run(static_cast<int>(line.size()) - 1, line.data());
+  }
+  const std::string best = nearest(argv[2], command_names());
+  return complain(kBadInput, fmt::format("there is no command '{}'; {}", argv[2],
+                                         best.empty() ? "tacho --help lists the commands"
+                                                      : fmt::format("did you mean: tacho help {}", best)));
 }
 
 // If one of the first three descriptors is closed, the next opened file would get its number, and messages would go
@@ -77,22 +124,18 @@ int run_command(int argc, char** argv) {
   for (const Personality& personality : kPersonalities)
     if (personality.run != nullptr && personality.name == self) return personality.run(argc, argv);
   if (argc < 2) {
-    print_help(STDERR_FILENO);
+    print_first_help();
     return kBadInput;
   }
   const std::string_view word = argv[1];
-  if (word == "--help" || word == "-h" || word == "help") {
-    print_help(STDOUT_FILENO);
-    return kOk;
-  }
+  if (word == "--help" || word == "-h" || word == "help") return run_help(argc, argv);
   if (word == "--version" || word == "-V") {
     report::print("tacho {}\n", tacho::program_version_text());
     return kOk;
   }
   for (const Command& command : kCommands)
     if (command.name == word) return command.run(argc - 1, argv + 1);
-  std::vector<std::string> names;
-  for (const Command& command : kCommands) names.emplace_back(command.name);
+  const std::vector<std::string> names = command_names();
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (is_program(words, names)) {
     // `tacho ./app -n 5` means `tacho trace -- ./app -n 5`.
@@ -102,7 +145,7 @@ int run_command(int argc, char** argv) {
     line.push_back(nullptr);
     return run_trace(static_cast<int>(line.size()) - 1, line.data());
   }
-  return complain(kBadInput, not_a_command(words, names));
+  return complain(is_missing_program(words[0]) ? kNotFound : kBadInput, not_a_command(words, names));
 }
 
 // An answer that is cut off is an error: the one place where a write that failed becomes an exit code.

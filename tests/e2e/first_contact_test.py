@@ -158,7 +158,7 @@ class FirstContact(harness.Case):
         self.says("prog", needles=["chmod +x prog"])
         (self.folder / "notes.txt").write_text("hello\n")
         self.says("notes.txt", needles=["neither a command nor a program"])
-        self.says("./nothing-here", needles=["no such file"])
+        self.says("./nothing-here", code=127, needles=["no such file"])
 
     def test_wrong_files_for_the_commands_that_read_traces(self):
         self.script()

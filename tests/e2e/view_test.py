@@ -521,7 +521,7 @@ class View(harness.Case):
         self.assertIn(b"--overwrite", again.stderr)
 
     def test_what_cannot_be_opened(self):
-        for words, needle in ((["nothing.tacho"], "nothing.tacho"), ([], "file"), (["--port", "99999", "x"], "--port")):
+        for words, needle in ((["nothing.tacho"], "nothing.tacho"), ([], "FILE is missing"), (["--port", "99999", "x"], "--port")):
             result = self.run_command(TACHO, "view", "--no-open", *words, code=1)
             self.assertIn(needle, result.stderr.decode())
             self.assertEqual(result.stderr.count(b"\n"), 1, result.stderr)

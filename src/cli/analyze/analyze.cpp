@@ -23,6 +23,7 @@
 #include "cli/command.h"
 #include "cli/profile/profile.h"
 #include "cli/shared/command_line.h"
+#include "cli/shared/meant.h"
 #include "counter/provider.h"
 #include "metric/analysis/analysis.h"
 #include "metric/analysis/compare.h"
@@ -435,6 +436,8 @@ Result<std::vector<metric::Analysis>> analyze_all(AnalyzeArguments& a, AnalyzeFa
   a.analysis.errors = a.text.errors || a.format == "html" || a.format == "json";
   std::vector<metric::Analysis> runs;
   for (const std::string& path : a.paths) {
+    if (const std::string other = face == AnalyzeFace::kTacho ? not_a_profile(path) : std::string(); !other.empty())
+      return fail("{}", other);
     TACHO_ASSIGN(metric::Analysis analysis, metric::Analysis::run(path, a.analysis));
     for (const std::string& warning : analysis.warnings()) complain(kOk, warning);
     if (runs.empty())
@@ -569,6 +572,12 @@ Result<int> run(AnalyzeArguments& a, AnalyzeFace face) {
 int analyze(int argc, char** argv, AnalyzeFace face) {
   CommandOptions app("Metrics, roofline and findings of the profile folders of rocprof-compute, Omniperf and tacho.",
                      argv[0]);
+  if (face == AnalyzeFace::kTacho)
+    app.footer("Examples:\n"
+               "  tacho analyze workloads/app/MI300X_A1     findings, main metrics\n"
+               "  tacho analyze workloads/app/MI300X_A1 -b lds -k gemm\n"
+               "  tacho analyze before after --fail-above 5     what changed\n"
+               "  tacho analyze workloads/app/MI300X_A1 --explain valu-utilization");
   AnalyzeArguments arguments;
   analyzing::add_options(app, arguments, face);
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;

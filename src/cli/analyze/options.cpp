@@ -22,7 +22,6 @@ constexpr auto* text_at = at<&AnalyzeArguments::text, Member>;
 
 constexpr OptionRow<AnalyzeArguments> kSelection[] = {
     {"-p,--path,paths", at<&AnalyzeArguments::paths>, "profile folder; several are compared with the first", "DIR"},
-    {"--baseline", at<&AnalyzeArguments::baseline>, "the folder that the others are compared with", "DIR"},
     {"-b,--block", analysis_at<&AnalysisOptions::blocks>,
      "only these blocks, tables or metrics: 2, 11.2, 11.2.3, lds, valu-utilization", "ID"},
     {"--speed-of-light", at<&AnalyzeArguments::speed_of_light>, "as -b 2, beside what -b chooses"},
@@ -31,11 +30,35 @@ constexpr OptionRow<AnalyzeArguments> kSelection[] = {
     {"-k,--kernel", analysis_at<&AnalysisOptions::kernels>,
      "only these kernels: ids of table 0.1, names, regular expressions", "KERNEL"},
     {"-d,--dispatch", analysis_at<&AnalysisOptions::dispatches>, "only these dispatches: 3, 2:5, '> 10'", "ID"},
-    {"--gpu-id", analysis_at<&AnalysisOptions::gpus>, "only dispatches on these GPUs", "ID"},
+    {"--full", text_at<&TextOptions::full>, "every table; without it, and without -b, one screen with the findings"},
+    {"--per-kernel", text_at<&TextOptions::per_kernel>, "every table once for each kernel"},
+    {"--errors", text_at<&TextOptions::errors>,
+     "beside each mean how far it may be off (95 %), where launches were repeated"},
+    {"--explain", at<&AnalyzeArguments::explain>, "how these metrics come about on this run, step by step", "METRIC"},
+    {"--baseline", at<&AnalyzeArguments::baseline>, "the folder that the others are compared with", "DIR"},
+    {"--report-diff", text_at<&TextOptions::report_diff>, "several runs: mark changes above this many percent", "PCT"},
+    {"--fail-above", at<&AnalyzeArguments::fail_above_text>,
+     "several runs: exit 3 when a metric changed by more than this many percent (1 or 1%)", "PCT"},
     {"-n,--normal-unit", analysis_at<&AnalysisOptions::normalisation>, "what counts are divided by", "UNIT",
      "per_wave per_cycle per_second per_kernel", shows_default()},
     {"-t,--time-unit", analysis_at<&AnalysisOptions::time_unit>, "s, ms, us or ns", "UNIT", "s ms us ns",
      shows_default()},
+    {"--no-advice", at<&AnalyzeArguments::no_advice>, "no findings"},
+    {"--gpu-id", analysis_at<&AnalysisOptions::gpus>, "only dispatches on these GPUs", "ID"},
+    {"--list-stats", text_at<&TextOptions::statistics_only>, "only the kernels and dispatches of the run"},
+    {"--list-metrics,--list-available-metrics", at<&AnalyzeArguments::list_metrics>, "all metrics of an architecture",
+     "ARCH", "", optional_value()},
+    {"--list-blocks", at<&AnalyzeArguments::list_blocks>, "all blocks and their short names", "ARCH", "",
+     optional_value()},
+    {"--max-stat-num", text_at<&TextOptions::max_stat_num>, "rows of the Top Stats tables", "N", "", shows_default()},
+    {"--decimal", text_at<&TextOptions::decimals>, "decimals of printed numbers", "N", "",
+     shows_default().within(0, 15)},
+    {"--cols", text_at<&TextOptions::columns>, "only these columns: numbers from 0, or titles", "COLUMN"},
+    {"--include-cols", at<&AnalyzeArguments::include_columns>, "columns that are hidden: Description", "COLUMN"},
+    {"--config-dir", analysis_at<&AnalysisOptions::config_dirs>, "folder with metric or rule YAML of your own", "DIR"},
+};
+constexpr OptionRow<AnalyzeArguments> kCompatibility[] = {
+    options::heading<AnalyzeArguments>("Values as other versions and documents have them"),
     {"--ratio", at<&AnalyzeArguments::ratio>,
      "ratios over several dispatches: sum = ratio of totals (default; 3.7 on), avg = mean of ratios (--compat 3.3)",
      "KIND", "avg sum"},
@@ -45,26 +68,6 @@ constexpr OptionRow<AnalyzeArguments> kSelection[] = {
      "3.3: values as rocprof-compute 3.3 gives them, its faults and its means of ratios included", "VERSION", "3.3"},
     {"--specs-correction", at<&AnalyzeArguments::specs>, "overrides values of sysinfo.csv: max_sclk:2100,max_mclk:1300",
      "NAME:VALUE,..."},
-    {"--config-dir", analysis_at<&AnalysisOptions::config_dirs>, "folder with metric or rule YAML of your own", "DIR"},
-    {"--explain", at<&AnalyzeArguments::explain>, "how these metrics come about on this run, step by step", "METRIC"},
-    {"--list-metrics,--list-available-metrics", at<&AnalyzeArguments::list_metrics>, "all metrics of an architecture",
-     "ARCH", "", optional_value()},
-    {"--list-blocks", at<&AnalyzeArguments::list_blocks>, "all blocks and their short names", "ARCH", "",
-     optional_value()},
-    {"--list-stats", text_at<&TextOptions::statistics_only>, "only the kernels and dispatches of the run"},
-    {"--full", text_at<&TextOptions::full>, "every table; without it, and without -b, one screen with the findings"},
-    {"--per-kernel", text_at<&TextOptions::per_kernel>, "every table once for each kernel"},
-    {"--errors", text_at<&TextOptions::errors>,
-     "beside each mean how far it may be off (95 %), where launches were repeated"},
-    {"--no-advice", at<&AnalyzeArguments::no_advice>, "no findings"},
-    {"--max-stat-num", text_at<&TextOptions::max_stat_num>, "rows of the Top Stats tables", "N", "", shows_default()},
-    {"--decimal", text_at<&TextOptions::decimals>, "decimals of printed numbers", "N", "",
-     shows_default().within(0, 15)},
-    {"--cols", text_at<&TextOptions::columns>, "only these columns: numbers from 0, or titles", "COLUMN"},
-    {"--include-cols", at<&AnalyzeArguments::include_columns>, "columns that are hidden: Description", "COLUMN"},
-    {"--report-diff", text_at<&TextOptions::report_diff>, "several runs: mark changes above this many percent", "PCT"},
-    {"--fail-above", at<&AnalyzeArguments::fail_above_text>,
-     "several runs: exit 3 when a metric changed by more than this many percent (1 or 1%)", "PCT"},
 };
 constexpr OptionRow<AnalyzeArguments> kOutputs[] = {
     {"--output-format", at<&AnalyzeArguments::format>,
@@ -128,6 +131,7 @@ void add_options(CommandOptions& app, AnalyzeArguments& a, AnalyzeFace face) {
          "tables for each operator that matches: '*conv2d', '*/*conv2d', torch.nn.functional.relu; all without one")
       .expected(0, -1)
       .type_name("GLOB");
+  declare(kCompatibility);
   if (face == AnalyzeFace::kRocprofCompute) {
     app.add_flag("-q,--quiet", a.ignored, "accepted, changes nothing");
     app.add_flag("-V,--verbose", a.ignored, "accepted, changes nothing");

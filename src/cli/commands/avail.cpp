@@ -127,6 +127,9 @@ class Machine {
 
 int run_avail(int argc, char** argv) {
   CommandOptions app("Devices and sources on this machine, permissions, and what to fix.", "tacho avail");
+  app.footer("Examples:\n"
+             "  tacho avail\n"
+             "  tacho avail --output-format json");
   std::string format = "text";
   app.add_option("--output-format", format, "text or json").one_of({"text", "json"}).capture_default_str();
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;

@@ -429,7 +429,10 @@ std::string report_text(const std::vector<Section>& sections) {
 int run_doctor(int argc, char** argv) {
   CommandOptions app("Check what tracing, sampling and counting need here, and name the command that mends each fault.",
                      "tacho doctor");
-  app.footer("A fault is something that does not work though this machine has it, or that everything needs; a note is\n"
+  app.footer("Examples:\n"
+             "  tacho doctor\n"
+             "  tacho doctor --report              a text to send with a question\n"
+             "A fault is something that does not work though this machine has it, or that everything needs; a note is "
              "something that is not here or limited.\n"
              "Exit code: 0 nothing is broken, 1 there are faults.");
   std::string format = "text", file;

@@ -38,11 +38,11 @@ int run_export(int argc, char** argv) {
   std::string formats_text = "Formats:\n  tacho       tacho's own: .tacho\n";
   for (const format::Writer& writer : format::writers())
     formats_text += fmt::format("  {:<12}{}\n", writer.name, writer.text);
-  app.footer(formats_text + "\n"
-                            "Examples:\n"
-                            "  tacho export app.tacho -f pftrace               writes app.pftrace\n"
-                            "  tacho export app.tacho -f csv -d csv_files      writes csv_files/<pid>_*.csv\n"
-                            "  tacho export app.tacho -f json -o /tmp/a.json");
+  app.footer("Examples:\n"
+             "  tacho export app.tacho -f pftrace               writes app.pftrace\n"
+             "  tacho export app.tacho -f csv -d csv_files      csv_files/<pid>_*.csv\n"
+             "  tacho export app.tacho -f json -o /tmp/a.json\n" +
+             formats_text);
   ExportPlace place;
   std::string formats, agent_index = "relative";
   int64_t pid = 0;

@@ -71,6 +71,8 @@ int run_report(int argc, char** argv) {
   // Many files and options of its own: a command of its own by another name.
   if (argc > 1 && std::string_view(argv[1]) == "ranks") return run_ranks(argc - 1, argv + 1);
   CommandOptions app("Answers to common questions about a trace.", "tacho report");
+  app.examples("  tacho report findings app.tacho        what to improve first\n"
+               "  tacho report gaps app.tacho --top 10   when a GPU had nothing to do");
   std::string what, file, format = "text", bins;
   size_t top = 0;
   static const std::vector<std::string> kReports = {"findings", "gaps",  "launch-delay", "queue-depth",

@@ -224,6 +224,10 @@ int run_roofline(int argc, char** argv) {
   CommandOptions app(
       "Measures what a device can do: bandwidth of memory and caches, peak rates of vector and matrix units.",
       "tacho roofline");
+  app.footer("Examples:\n"
+             "  tacho roofline --list\n"
+             "  tacho roofline --device 1 -o roofline.csv\n"
+             "  tacho roofline --only HBMReadBw FP32Flops");
   Arguments a;
   app.add_option("--device", a.devices, "number of the device (--list shows them); default 0")
       .type_name("N")
@@ -247,7 +251,7 @@ int run_roofline(int argc, char** argv) {
   app.add_option("--only", a.only, "only these: columns of roofline.csv, as in HBMReadBw FP32Flops")
       .type_name("COLUMN")
       .expected(1, -1);
-  app.add_option("--format", a.format, "text, csv (roofline.csv) or json")
+  app.add_option("--format,--output-format", a.format, "text, csv (roofline.csv) or json")
       .one_of({"text", "csv", "json"})
       .type_name("FORMAT")
       .capture_default_str();

@@ -102,6 +102,8 @@ std::string unmeasured_times(int64_t count) {
 
 int run_top(int argc, char** argv) {
   CommandOptions app("GPU operations (kernels, copies, fills) by total time.", "tacho top");
+  app.examples("  tacho top app.tacho\n"
+               "  tacho top app.tacho --kernels --top 10");
   std::string file;
   size_t most = 0;
   bool kernels = false;
@@ -162,6 +164,7 @@ int run_top(int argc, char** argv) {
 
 int run_busy(int argc, char** argv) {
   CommandOptions app("How busy each GPU was: time in which at least one kernel, copy or fill ran.", "tacho busy");
+  app.examples("  tacho busy app.tacho");
   std::string file;
   std::string format = "text";
   app.add_option("file", file, "trace of any format that tacho reads").required();

@@ -11,10 +11,10 @@ int run_trace(int argc, char** argv) {
                      "tacho trace");
   app.prefix_command();
   app.footer("Examples:\n"
-             "  tacho trace -- ./vcopy -n 1048576          writes vcopy.tacho and prints a summary\n"
+             "  tacho trace -- ./vcopy -n 1048576     writes vcopy.tacho, prints a summary\n"
              "  tacho trace -o run.tacho -- python3 train.py\n"
              "  tacho trace --duration 10 --delay 5 -- ./server\n"
-             "Exit code: the program's own (128 + signal when a signal ended it); 125 tacho could not start it,\n"
+             "Exit code: the program's own (128 + signal when a signal ended it); 125 tacho could not start it, "
              "126 not executable, 127 not found.");
   TraceRequest request;
   std::optional<Error> refusal;

@@ -65,6 +65,10 @@ int run_trim(int argc, char** argv) {
   CommandOptions app("Cut a span of time out of a trace. GPU work goes with the API call that caused it; nothing is "
                      "left that refers to what went.",
                      "tacho trim");
+  app.footer("Examples:\n"
+             "  tacho trim app.tacho step.tacho --start 40% --end 60%\n"
+             "  tacho trim app.tacho end.tacho --start -2s              the last two seconds\n"
+             "  tacho trim app.tacho part.json --start +1.5s --end +2s  for Perfetto");
   TrimRequest request;
   app.add_option("input", request.in, "trace of any format that tacho reads").required();
   app.add_option("output", request.out,

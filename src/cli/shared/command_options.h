@@ -68,7 +68,9 @@ class CommandOptions {
                                   const std::string& help);
   /// Options that are declared from here on stand below this heading in --help; empty: below none.
   void open_group(const std::string& heading);
-  /// The text at the end of --help.
+  /// Command lines below the usage line of --help, each with two blanks before it.
+  void examples(const std::string& lines);
+  /// The text at the end of --help; "Examples:" and the indented lines after it, at its beginning, are examples().
   void footer(const std::string& text);
   /// A program and its arguments follow the options: remaining().
   void prefix_command();
@@ -88,6 +90,7 @@ class CommandOptions {
 
  private:
   std::unique_ptr<CLI::App> app_;
+  std::string examples_;
   CLI::App* section_;  // what takes the next option
 };
 

@@ -13,6 +13,8 @@
 #include "cli/shared/suggest.h"
 #include "format/source/names.h"
 #include "launch/launcher.h"
+#include "ranks/read/load.h"
+#include "workload/workload.h"
 
 namespace tacho::cli {
 namespace {
@@ -39,15 +41,80 @@ bool is_recording(const std::string& path) {
   return std::string_view(head) == "\x89TACHO" || std::string_view(head) == "SQLite";
 }
 
-bool is_profile(const fs::path& folder) {
+bool holds_counters(const std::string& folder, int levels) {
   std::error_code ignored;
-  if (fs::exists(folder / "sysinfo.csv", ignored) || fs::exists(folder / "pmc_perf.csv", ignored)) return true;
+  if (!fs::is_directory(folder, ignored)) return false;
+  if (workload::is_workload(folder) || fs::exists(fs::path(folder) / "sysinfo.csv", ignored)) return true;
+  if (levels == 0) return false;
   for (const auto& entry : fs::directory_iterator(folder, ignored))
-    if (entry.is_directory(ignored) && fs::exists(entry.path() / "sysinfo.csv", ignored)) return true;
+    if (entry.is_directory(ignored) && !entry.is_symlink(ignored) && holds_counters(entry.path().string(), levels - 1))
+      return true;
   return false;
 }
 
+// "holds 4 traces: ...", the command that reads several at once; "" for a folder without a trace.
+std::string traces_in(const std::string& folder) {
+  std::vector<std::string> files, notes;
+  if (!ranks::list_traces({folder}, files, notes) || files.empty() || files[0] == folder) return {};
+  const std::string word = shell_word(folder);
+  if (files.size() == 1) return fmt::format("{}: holds one trace; give its name: {}", folder, shell_word(files[0]));
+  return fmt::format(
+      "{}: holds {} traces, and this command reads one; did you mean: tacho ranks {} (who made whom wait), tacho view "
+      "{}, or tacho merge {} -o all.tacho (one trace of all)",
+      folder, files.size(), word, word, word);
+}
+
 }  // namespace
+
+bool is_profile(const std::string& folder) {
+  constexpr int kLevels = 4;
+  return holds_counters(folder, kLevels);
+}
+
+std::string not_a_trace(const std::string& path) {
+  std::error_code ignored;
+  if (!holds_counters(path, 0))
+    if (const std::string traces = fs::is_directory(path, ignored) ? traces_in(path) : std::string(); !traces.empty())
+      return traces;
+  if (is_profile(path))
+    return fmt::format("{}: is a profile folder (counters), not a trace; did you mean: tacho analyze -p {}", path,
+                       shell_word(path));
+  if (!fs::is_regular_file(path, ignored)) return {};
+  if (const std::string folder = fs::path(path).parent_path().string();
+      path.ends_with(".csv") && !folder.empty() && workload::is_workload(folder))
+    return fmt::format("{}: belongs to a profile folder (counters), not to a trace; did you mean: tacho analyze -p {}",
+                       path, shell_word(folder));
+  const std::string meant = meant_command({&path, 1});
+  if (!meant.starts_with("tacho trace")) return {};
+  return fmt::format("{}: is a program, not a trace; did you mean: {}", path, meant);
+}
+
+std::string none_is_a_trace(std::span<const std::string> paths, const std::string& why) {
+  std::error_code ignored;
+  for (const std::string& path : paths)
+    if (is_profile(path) || !fs::is_directory(path, ignored))
+      if (const std::string sentence = not_a_trace(path); !sentence.empty()) return sentence;
+  return why;
+}
+
+std::string not_a_profile(const std::string& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    if (is_profile(path) || traces_in(path).empty()) return {};
+    return fmt::format("{}: holds traces, not counters; did you mean: tacho view {}", path, shell_word(path));
+  }
+  if (!fs::is_regular_file(path, ignored)) return {};
+  if (const std::string folder = fs::path(path).parent_path().string();
+      path.ends_with(".csv") && !folder.empty() && workload::is_workload(folder))
+    return fmt::format("{}: is a file of a profile folder; did you mean: tacho analyze -p {}", path,
+                       shell_word(folder));
+  if (is_recording(path))
+    return fmt::format("{}: is a trace, not a profile folder; did you mean: tacho stats {}", path, shell_word(path));
+  const std::string meant = meant_command({&path, 1});
+  if (!meant.starts_with("tacho trace")) return {};
+  return fmt::format("{}: is a program, not a profile folder; did you mean: tacho profile{}", path,
+                     meant.substr(std::string_view("tacho trace").size()));
+}
 
 std::string shell_word(const std::string& word) {
   static constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
@@ -79,6 +146,12 @@ bool is_program(std::span<const std::string> words, std::span<const std::string>
   const auto path = launch::find_executable(word);
   if (!path || !starts_by_itself(*path)) return false;
   return word.find('/') != std::string::npos || nearest(word, commands).empty();
+}
+
+bool is_missing_program(const std::string& word) {
+  std::error_code ignored;
+  return word.find('/') != std::string::npos && !word.starts_with('-') && !fs::exists(word, ignored) &&
+         !format::named_like_a_trace(word);
 }
 
 std::string not_a_command(std::span<const std::string> words, std::span<const std::string> commands) {

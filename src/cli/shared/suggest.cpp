@@ -39,7 +39,16 @@ std::string nearest(std::string_view word, std::span<const std::string> known) {
 }
 
 std::string suggestion(std::span<const std::string> known, std::string_view option) {
-  const std::string best = nearest(option.substr(0, option.find('=')), known);
+  const std::string_view word = option.substr(0, option.find('='));
+  std::string best = nearest(word, known);
+  // A part of a name: --output of --output-format, --format of the same.
+  const auto has_part = [&](const std::string& name) {
+    const std::string_view stem = word.substr(2);
+    return name.starts_with(word) || name.ends_with("-" + std::string(stem)) ||
+           word.ends_with(name.substr(std::min<size_t>(name.size(), 1)));
+  };
+  if (best.empty() && word.starts_with("--") && word.size() > 4)
+    if (const auto found = std::find_if(known.begin(), known.end(), has_part); found != known.end()) best = *found;
   return best.empty() ? "" : "; did you mean " + best + "?";
 }
 

@@ -80,7 +80,9 @@ Status trim_into(const trace::Trace& trace, trace::TraceWriter& writer, int64_t 
     ++(kept ? counts.kept : counts.dropped);
     return kept;
   };
-  return trace::copy_into(trace, writer, options);
+  TACHO_TRY(trace::copy_into(trace, writer, options));
+  if (!trace.complete()) writer.property(Table::kEnd, 0, kCutOff, trace.note());
+  return {};
 }
 
 namespace {
@@ -193,6 +195,7 @@ Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& wri
     }
     have_clocks = have_clocks || trace.rows(Table::kClock) > 0;
     TACHO_TRY(trace::copy_into(trace, writer, options));
+    if (!trace.complete()) writer.property(Table::kEnd, 0, kCutOff, trace.note());
   }
   // After the inputs' own properties, of which the last one counts.
   if (unaligned > 0 && inputs.size() == 2)
@@ -208,6 +211,21 @@ std::string unaligned_sentence(const trace::Trace& trace) {
   const auto clocks = trace.property(Table::kEnd, 0, kClocks);
   if (!clocks || !clocks->starts_with(kUnaligned)) return {};
   return fmt::format("{}; moments of one compare with another's only as well as their clocks agree", *clocks);
+}
+
+std::string cut_off_sentence(const trace::Trace& trace, const std::string& path) {
+  if (!trace.complete()) return std::string(trace.note());
+  const auto cut = trace.property(Table::kEnd, 0, kCutOff);
+  return cut ? fmt::format("{}: {}", path, *cut) : std::string();
+}
+
+bool holds_no_event(const trace::Trace& trace) {
+  if (trace.aggregated()) return false;
+  for (size_t i = 0; i < event::kFactTables; ++i) {
+    const auto table = static_cast<Table>(i);
+    if ((event::is_timed(table) || table == Table::kCounterValue) && trace.rows(table) > 0) return false;
+  }
+  return true;
 }
 
 }  // namespace tacho::analysis

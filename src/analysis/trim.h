@@ -44,4 +44,11 @@ Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& wri
 /// "" for any other trace.
 std::string unaligned_sentence(const trace::Trace& trace);
 
+/// Property of a whole trace: says that it, or a trace that it was made from, was cut off, and where.
+inline constexpr std::string_view kCutOff = "cut_off";
+/// What is missing of the trace that was read from `path`, in one sentence that names it; "" if nothing was cut off.
+std::string cut_off_sentence(const trace::Trace& trace, const std::string& path);
+/// True if no event is left: no timed record, no counter's value, no summary.
+bool holds_no_event(const trace::Trace& trace);
+
 }  // namespace tacho::analysis

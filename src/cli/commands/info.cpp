@@ -18,6 +18,8 @@ using event::Table;
 int run_info(int argc, char** argv) {
   CommandOptions app("What a trace holds: the run, its processes and devices, the number of events, what is missing.",
                      "tacho info");
+  app.examples("  tacho info app.tacho\n"
+               "  tacho info app.tacho --tables          rows of every table");
   std::string file;
   bool tables = false, all_processes = false;
   app.add_option("file", file, "trace").required();
@@ -25,7 +27,7 @@ int run_info(int argc, char** argv) {
   app.add_flag("--all-processes", all_processes,
                "list every process, also shells, linkers and others without GPU work");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
-  const auto trace = open_trace(file);
+  const auto trace = open_trace(file, WhenEmpty::kAccept);
   if (!trace) return complain(kBadInput, trace.error().message);
   const report::Screen screen = report::screen_of(STDOUT_FILENO);
   std::string out;

@@ -5,6 +5,7 @@
 #include "cli/files/convert.h"
 #include "cli/files/merge_files.h"
 #include "cli/shared/command_line.h"
+#include "cli/shared/meant.h"
 #include "cli/shared/suggest.h"
 #include "ranks/read/load.h"
 #include "report/output.h"
@@ -15,6 +16,9 @@ int run_merge(int argc, char** argv) {
   CommandOptions app("Put several traces together. Processes stay apart even where their "
                      "numbers are equal (column run of table process).",
                      "tacho merge");
+  app.footer("Examples:\n"
+             "  tacho merge rank0.tacho rank1.tacho -o job.tacho\n"
+             "  tacho merge ranks/ -o job.json          all traces of a folder, for Perfetto");
   std::vector<std::string> inputs;
   std::string output, format;
   bool overwrite = false;
@@ -27,7 +31,7 @@ int run_merge(int argc, char** argv) {
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   std::vector<std::string> notes, files;
   if (const Status listed = ranks::list_traces(inputs, files, notes); !listed)
-    return complain(kBadInput, listed.error().message);
+    return complain(kBadInput, none_is_a_trace(inputs, listed.error().message));
   inputs = std::move(files);
   for (const std::string& input : inputs)
     if (same_file(input, output)) return complain(kBadInput, output + ": is one of the inputs; choose another name");

@@ -1,13 +1,17 @@
 // `tacho query FILE SQL`: queries any trace as a database.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <optional>
 
 #include "cli/command.h"
+#include "cli/files/writer_names.h"
 #include "cli/shared/command_line.h"
+#include "cli/shared/meant.h"
+#include "cli/shared/suggest.h"
 #include "cli/shared/time_limit.h"
 #include "query/sql/session.h"
 #include "report/answer.h"
@@ -45,6 +49,37 @@ void show(const query::Explanation& explanation, const report::ShowOptions& opti
   report::show(answer, options);
 }
 
+// "; did you mean kernel?" where SQL's `message` names a table or column that is not there.
+std::string meant_name(query::Session& session, std::string_view message) {
+  for (const std::string_view unknown : {"no such table: ", "no such column: "}) {
+    const size_t at = message.find(unknown);
+    if (at == std::string_view::npos) continue;
+    std::string_view word = message.substr(at + unknown.size());
+    word = word.substr(0, word.find_first_of(" ;,"));
+    if (const size_t dot = word.rfind('.'); dot != std::string_view::npos) {
+      if (word.substr(0, dot) != session.dialect()) return {};
+      word.remove_prefix(dot + 1);
+    }
+    const auto schema = session.schema();
+    if (!schema) return {};
+    std::vector<std::string> names;
+    for (const std::vector<report::Cell>& row : schema->rows) {
+      const auto text = [&](size_t i) {
+        const auto* const held = std::get_if<std::string>(&row[i]);
+        return held == nullptr ? std::string() : *held;
+      };
+      if (unknown.find("table") != std::string_view::npos)
+        names.push_back(text(0));
+      else
+        for (const std::string& column : words_of(text(2)))
+          names.push_back(column.substr(std::min(column.find_first_not_of(' '), column.size())));
+    }
+    const std::string best = nearest(word, names);
+    return best.empty() ? "; --schema lists the tables and their columns" : fmt::format("; did you mean {}?", best);
+  }
+  return {};
+}
+
 }  // namespace
 
 int run_query(int argc, char** argv) {
@@ -66,9 +101,12 @@ int run_query(int argc, char** argv) {
       .between(0.001, 1e9);
   app.add_flag("--schema", schema, "list tables and views with their columns");
   app.add_flag("--explain", explain, "say which engine answers the statement, why and how, without running it");
-  app.footer("Qualified names reach every schema: rpd.top, rocpd.top_kernels, tacho.dispatch.\n"
-             "Example: tacho query app.tacho \"SELECT name, count(*), sum(duration) "
-             "FROM tacho.dispatch GROUP BY name ORDER BY 3 DESC\"");
+  app.footer("Examples:\n"
+             "  tacho query app.tacho --schema\n"
+             "  tacho query app.tacho \"SELECT * FROM top\"\n"
+             "  tacho query app.tacho \"SELECT name, count(*), sum(duration) FROM tacho.dispatch "
+             "GROUP BY name ORDER BY 3 DESC\"\n"
+             "Qualified names reach every schema: rpd.top, rocpd.top_kernels, tacho.dispatch.");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   if (!script.empty()) {
     if (!sql.empty()) return complain(kBadInput, "give the statement either as an argument or with --script, not both");
@@ -85,13 +123,20 @@ int run_query(int argc, char** argv) {
     return complain(kBadInput, "give a SELECT statement, or --schema for the tables there are");
   TimeLimit limit(timeout);
   const auto session = query::Session::open(file, dialect);
-  if (!session) return complain(kBadInput, session.error().message);
+  if (!session) {
+    const std::string other = not_a_trace(file);
+    return complain(kBadInput, other.empty() ? session.error().message : other);
+  }
+  if (!(*session)->cut_off().empty() && (*session)->empty())
+    return complain(kBadInput, fmt::format("{}; no event is left", (*session)->cut_off()));
+  if (!(*session)->cut_off().empty()) complain(kOk, (*session)->cut_off());
   if (!(*session)->unknown().empty()) complain(kOk, (*session)->unknown());
   if (!(*session)->unaligned().empty()) complain(kOk, fmt::format("{}: {}", file, (*session)->unaligned()));
   const report::ShowOptions options = {.face = report::face_of(format), .sql = true, .page = 5000};
   if (explain) {
     const auto explanation = (*session)->explain(sql);
-    if (!explanation) return complain(kBadInput, explanation.error().message);
+    if (!explanation)
+      return complain(kBadInput, explanation.error().message + meant_name(**session, explanation.error().message));
     show(*explanation, options);
     return kOk;
   }
@@ -111,7 +156,7 @@ int run_query(int argc, char** argv) {
                                               limit.answered();
                                               return printer->row({row.begin(), row.end()});
                                             }});
-  if (!done) return complain(kBadInput, done.error().message);
+  if (!done) return complain(kBadInput, done.error().message + meant_name(**session, done.error().message));
   if (printer) printer->end();
   return kOk;
 }

@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
+#include "cli/shared/meant.h"
 #include "ranks/answer/render.h"
 #include "ranks/dataset.h"
 #include "report/output.h"
@@ -28,7 +29,10 @@ int run_ranks(int argc, char** argv) {
          "print SQL that makes these tables from a Parquet dataset, which is the one input: duckdb or clickhouse")
       .one_of({"duckdb", "clickhouse"});
   app.add_flag("--arrivals", arrivals, "json: also each rank's part in each step, and when it came to each collective");
-  app.footer("docs/ranks.md defines every number.");
+  app.footer("Examples:\n"
+             "  tacho ranks ranks/                      all traces of a folder\n"
+             "  tacho ranks rank*.json.gz --step 5      with the critical path of step 5\n"
+             "docs/ranks.md defines every number.");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   const auto print = [](std::string_view text) {
     report::put(text);
@@ -49,9 +53,13 @@ int run_ranks(int argc, char** argv) {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 512 << 20);
   ranks::Job job;
-  if (const Status loaded = ranks::load_job(inputs, job); !loaded) return complain(kBadInput, loaded.error().message);
+  if (const Status loaded = ranks::load_job(inputs, job); !loaded)
+    return complain(kBadInput, none_is_a_trace(inputs, loaded.error().message));
   const auto report = ranks::answer(job, arrivals);
-  if (!report) return complain(kBadInput, report.error().message);
+  if (!report) {
+    for (const std::string& remark : job.remarks) complain(kOk, remark);
+    return complain(kBadInput, report.error().message);
+  }
   if (format == "json") {
     if (const Status made = ranks::to_json(job, *report, print); !made)
       return complain(kBadInput, made.error().message);

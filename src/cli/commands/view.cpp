@@ -15,6 +15,7 @@
 #include "cli/output/findings.h"
 #include "cli/output/serve_view.h"
 #include "cli/shared/command_line.h"
+#include "cli/shared/meant.h"
 #include "metric/analysis/analysis.h"
 #include "metric/render/page/json.h"
 #include "ranks/answer/render.h"
@@ -107,6 +108,7 @@ Result<std::vector<Opened>> open_runs(const std::string& path) {
     jobs->front().profile = own;
     return jobs;
   }
+  if (!profile && is_profile(path)) return fail("{}", profile.error().message);
   if (!profile) return fail("{}; a profile folder holds pmc_perf.csv", jobs.error().message);
   opened[0].profile = *profile;
   TACHO_ASSIGN(const auto writer, trace::TraceWriter::create_temporary());

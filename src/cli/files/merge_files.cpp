@@ -64,7 +64,7 @@ Result<TraceFiles> TraceFiles::open(const std::vector<std::string>& files, std::
   TraceFiles opened;
   opened.names_ = files;
   for (const std::string& file : files) {
-    TACHO_ASSIGN(auto trace, open_trace(file));
+    TACHO_ASSIGN(auto trace, open_trace(file, WhenEmpty::kAccept));
     opened.traces_.push_back(std::move(trace));
   }
   TACHO_TRY(ranks::survey(opened.traces_, opened.names_, *opened.survey_));

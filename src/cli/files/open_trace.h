@@ -1,6 +1,7 @@
 // Opens the trace that a command was given.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -9,9 +10,13 @@
 
 namespace tacho::cli {
 
+/// A trace that was cut off before its first event: an error, or a trace like any other.
+enum class WhenEmpty : uint8_t { kRefuse, kAccept };
+
 /// Like format::open_any(), but prints one line on stderr if the file holds tables, columns or values from another
-/// version of tacho that this one does not know and leaves out, and one if it was merged from traces whose clocks
-/// nothing ties to each other (analysis::unaligned_sentence()).
-Result<std::shared_ptr<const trace::Trace>> open_trace(const std::string& path);
+/// version of tacho that this one does not know and leaves out, one if it was cut off (analysis::cut_off_sentence()),
+/// and one if it was merged from traces whose clocks nothing ties to each other (analysis::unaligned_sentence()). The
+/// error names the command that reads `path` if it is no trace but a profile folder, several traces, or a program.
+Result<std::shared_ptr<const trace::Trace>> open_trace(const std::string& path, WhenEmpty empty = WhenEmpty::kRefuse);
 
 }  // namespace tacho::cli

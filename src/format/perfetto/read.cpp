@@ -1,6 +1,7 @@
 // Reads Perfetto traces (perfetto.h): two passes, packet by packet.
 #include <fmt/format.h>
 
+#include "analysis/trim.h"
 #include "format/perfetto/packet_source.h"
 #include "format/perfetto/perfetto.h"
 #include "format/perfetto/read/clocks.h"
@@ -162,7 +163,11 @@ void TraceReader::clock_rows() {
 // What was lost, and where.
 void TraceReader::tell(const PacketSource& source) {
   const auto warn = [&](const std::string& text) { writer_.note(0, NoteSeverity::kWarning, text); };
-  if (!source.ending().empty()) warn(fmt::format("the trace is not whole: {}", source.ending()));
+  if (!source.ending().empty()) {
+    const std::string text = fmt::format("the trace is not whole: {}", source.ending());
+    warn(text);
+    writer_.property(Table::kEnd, 0, analysis::kCutOff, text);
+  }
   if (source.refused() > 0)
     warn(fmt::format("{} packet{} could not be read, the first for this reason: {}", source.refused(),
                      source.refused() == 1 ? "" : "s", source.refusal()));

@@ -136,6 +136,8 @@ class SqlSession : public Session {
   std::string_view dialect() const override { return dialect_; }
   std::string_view unknown() const override { return unknown_; }
   std::string_view unaligned() const override { return unaligned_; }
+  std::string_view cut_off() const override { return cut_off_; }
+  bool empty() const override { return empty_; }
   uint64_t decoded() const override {
     uint64_t sum = 0;
     for (const Desk* desk : {file_.get(), plain_.get(), trace_.get()})
@@ -155,7 +157,8 @@ class SqlSession : public Session {
 
   std::string path_;
   double limit_ = 0;  // s
-  std::string unknown_, unaligned_;
+  std::string unknown_, unaligned_, cut_off_;
+  bool empty_ = false;
   std::string dialect_;
   std::string own_;  // the file's own dialect if it is a database
   std::shared_ptr<const sqlite::Database> database_;
@@ -225,6 +228,8 @@ Status SqlSession::make_trace_desk() {
 Status SqlSession::make_trace_desk(const std::shared_ptr<const trace::Trace>& trace) {
   unknown_ = trace->unknown();
   unaligned_ = analysis::unaligned_sentence(*trace);
+  cut_off_ = analysis::cut_off_sentence(*trace, path_.empty() ? trace->path() : path_);
+  empty_ = !cut_off_.empty() && analysis::holds_no_event(*trace);
   TACHO_ASSIGN(facts_, TraceFacts::make(trace));
   store_ = std::make_shared<TraceStore>(trace);
   auto desk = std::make_unique<Desk>();

@@ -44,6 +44,10 @@ class Session {
   virtual std::string_view unknown() const = 0;
   /// analysis::unaligned_sentence() of what is asked; "" for a database that is queried in place.
   virtual std::string_view unaligned() const = 0;
+  /// analysis::cut_off_sentence() of what is asked; "" for a database that is queried in place.
+  virtual std::string_view cut_off() const = 0;
+  /// Whether it was cut off before its first event.
+  virtual bool empty() const = 0;
   /// Number of columns of chunks decoded so far.
   virtual uint64_t decoded() const = 0;
 };

@@ -11,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "analysis/trim.h"
 #include "base/files/temporary.h"
 #include "event/collective_kernels.h"
 #include "format/format.h"
@@ -237,7 +238,7 @@ Status open_and_pass(const std::string& file, bool keep, Job& job, OpenedFile& o
   TACHO_ASSIGN(opened.passed, pass_over_runs(*trace, file, opened.passed_with, job.names, job.spools));
   std::vector<RankRun>& runs = opened.passed.runs;
   for (RankRun& run : runs)
-    if (!trace->complete()) run.remarks.push_back(fmt::format("{}: {}", file, trace->note()));
+    if (std::string cut = analysis::cut_off_sentence(*trace, file); !cut.empty()) run.remarks.push_back(std::move(cut));
   const bool marks_steps = std::ranges::any_of(runs, [](const RankRun& run) { return !run.steps_from.empty(); });
   if (keep && !marks_steps) opened.trace = std::move(trace);
   return {};

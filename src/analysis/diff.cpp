@@ -355,6 +355,58 @@ Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by) {
   return result;
 }
 
+namespace {
+
+std::string as_time(int64_t ns) {
+  return report::format_duration(std::fabs(static_cast<double>(ns)));
+}
+
+// "; the durations differ by more than noise (p < 0.001)".
+std::string noise_words(const DiffRow& row, size_t compared) {
+  if (std::isnan(row.p)) return "; too few calls to tell it from noise (fewer than 8)";
+  constexpr double kLevel = 0.05, kSmall = 0.001;
+  const std::string p = row.p < kSmall ? fmt::format("p < {}", kSmall) : fmt::format("p = {:.3f}", row.p);
+  return fmt::format("; the durations {} by more than noise ({})",
+                     row.p * static_cast<double>(compared) < kLevel ? "differ" : "do not differ", p);
+}
+
+}  // namespace
+
+std::string diff_sentence(const Diff& diff, const DiffRow& largest) {
+  if (diff.rows == 0) return {};
+  const int64_t change = diff.total_b - diff.total_a;
+  std::string out = "A and B take the same time.";
+  if (change != 0) {
+    out = fmt::format("B takes {} {} than A", as_time(change), change > 0 ? "more" : "less");
+    if (diff.total_a > 0)
+      out +=
+          fmt::format(" ({:.1f} %)", 100 * std::fabs(static_cast<double>(change)) / static_cast<double>(diff.total_a));
+    out += '.';
+  }
+  if (largest.difference == 0) return out;
+  const bool same_way = (largest.difference > 0) == (change > 0) && change != 0;
+  const double part = static_cast<double>(largest.difference) / static_cast<double>(change == 0 ? 1 : change);
+  constexpr size_t kName = 60;
+  out += fmt::format(" {} {} ({}{}): ",
+                     same_way && largest.difference == change ? "All of it is"
+                     : same_way && part > 0.5 && part <= 1    ? "Most of it is"
+                                                              : "The largest change is",
+                     report::shortened(report::clean(largest.name), kName), largest.difference > 0 ? "+" : "-",
+                     as_time(largest.difference));
+  const auto calls = [](int64_t count) { return fmt::format("{} call{}", count, count == 1 ? "" : "s"); };
+  if (!largest.in_a) return out + fmt::format("{}, only in B.", calls(largest.b.calls));
+  if (!largest.in_b) return out + fmt::format("{}, only in A.", calls(largest.a.calls));
+  out += largest.a.calls == largest.b.calls ? calls(largest.b.calls)
+                                            : fmt::format("{} instead of {}", calls(largest.b.calls), largest.a.calls);
+  const double longer = largest.a.mean > 0 ? (largest.b.mean / largest.a.mean - 1) * 100 : 0;
+  constexpr double kSame = 0.05;  // percent
+  if (largest.a.mean > 0)
+    out += std::fabs(longer) < kSame
+               ? std::string(", each as long on average")
+               : fmt::format(", each {:.1f} % {} on average", std::fabs(longer), longer > 0 ? "longer" : "shorter");
+  return out + noise_words(largest, diff.rows) + ".";
+}
+
 Answer diff_answer(const Diff& diff) {
   Answer answer;
   answer.columns = {{"difference_ns", "Difference", Unit::kNs},

@@ -50,6 +50,11 @@ struct Diff {
 /// Both traces must outlive the result.
 Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by);
 
+/// What changed and whether it is more than noise, in one or two sentences; "" for a comparison without rows.
+/// `largest`: the first row that diff.next() gave. Durations of a name differ by more than noise if p times the number
+/// of names that were compared is below 0.05, so that the largest of many changes is not taken for one by chance.
+std::string diff_sentence(const Diff& diff, const DiffRow& largest);
+
 /// Returns `diff` as a table that takes its rows from it: read only one of the two, once.
 report::Answer diff_answer(const Diff& diff);
 

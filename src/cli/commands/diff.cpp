@@ -4,15 +4,31 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/files/open_trace.h"
 #include "cli/shared/command_line.h"
+#include "cli/shared/meant.h"
 #include "report/answer.h"
 #include "report/output.h"
 #include "report/shorten.h"
 
 namespace tacho::cli {
+namespace {
+
+// People read "only in A" where there is nothing to compare with.
+void name_sides(report::Answer& answer) {
+  constexpr size_t kChange = 1, kCallsA = 3, kCallsB = 4;
+  answer.next = [next = answer.next](std::vector<report::Cell>& cells) {
+    if (!next(cells)) return false;
+    if (cells[kCallsA] == report::Cell(int64_t{0})) cells[kChange] = "only in B";
+    if (cells[kCallsB] == report::Cell(int64_t{0})) cells[kChange] = "only in A";
+    return true;
+  };
+}
+
+}  // namespace
 
 int run_diff(int argc, char** argv) {
   CommandOptions app("Compare two traces: per kernel, API function, marker, copy direction or framework operator.",
@@ -28,7 +44,11 @@ int run_diff(int argc, char** argv) {
       .type_name("PERCENT");
   app.add_option("--top", top, "only the first N rows; 0 = all").capture_default_str();
   app.add_option("--output-format", format, "text, json or csv").one_of({"text", "json", "csv"}).capture_default_str();
-  app.footer("p is the probability that durations differ so much by chance alone "
+  app.footer("Examples:\n"
+             "  tacho diff before.tacho after.tacho\n"
+             "  tacho diff before.tacho after.tacho --by operator\n"
+             "  tacho diff main.tacho branch.tacho --fail-above 5%      in CI\n"
+             "p is the probability that durations differ so much by chance alone "
              "(Mann-Whitney U); without one: fewer than 8 calls.");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   double percent = -1;
@@ -41,12 +61,23 @@ int run_diff(int argc, char** argv) {
   }
   const auto by = analysis::parse_diff_by(by_text);
   if (!by) return complain(kBadInput, by.error().message);
+  if (is_profile(a) && is_profile(b))
+    return complain(kBadInput,
+                    fmt::format("{} and {} are profile folders (counters); did you mean: tacho analyze -p {} "
+                                "-p {}",
+                                a, b, shell_word(a), shell_word(b)));
   const auto before = open_trace(a);
   if (!before) return complain(kBadInput, before.error().message);
   const auto after = open_trace(b);
   if (!after) return complain(kBadInput, after.error().message);
-  const auto diff = analysis::diff(**before, **after, *by);
+  auto diff = analysis::diff(**before, **after, *by);
   if (!diff) return complain(kBadInput, diff.error().message);
+  std::optional<analysis::DiffRow> largest;
+  diff->next = [&largest, next = diff->next](analysis::DiffRow& row) {
+    if (!next(row)) return false;
+    if (!largest) largest = row;
+    return true;
+  };
   report::Answer answer = analysis::diff_answer(*diff);
   const double change =
       diff->total_a > 0 ? (static_cast<double>(diff->total_b) / static_cast<double>(diff->total_a) - 1) * 100.0 : 0.0;
@@ -64,7 +95,10 @@ int run_diff(int argc, char** argv) {
     report::print("\n");
   }
   answer.when_empty = fmt::format("neither trace has anything to compare by {}", by_text);
+  if (options.face == report::AnswerFormat::kText) name_sides(answer);
   report::show(answer, options);
+  if (options.face == report::AnswerFormat::kText && largest)
+    report::put("\n" + report::screen_of(STDOUT_FILENO).sentence(analysis::diff_sentence(*diff, *largest)));
   if (percent >= 0 && change > percent)
     return complain(kFailAbove, fmt::format("{} takes {:.2f} % more than {}: above the {} % that --fail-above allows",
                                             b, change, a, percent));

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
+#include "cli/shared/meant.h"
 #include "metric/catalog/builtin/builtin.h"
 #include "metric/catalog/catalog.h"
 #include "metric/catalog/rules.h"
@@ -300,6 +301,50 @@ JsonValue value_of(const Catalog& catalog, const Metric& metric) {
                             {"counters", JsonValue::list_of(inputs_of(table, metric).counters)}});
 }
 
+// The metrics of `catalog` that read the counter `name`, or one that begins with it (sm__inst_executed.sum).
+std::string readers_of(const Catalog& catalog, std::string_view name) {
+  std::string out;
+  size_t count = 0;
+  constexpr size_t kShown = 6;
+  for (const Block& block : catalog.blocks)
+    for (const MetricTable& table : block.tables)
+      for (const Metric& metric : table.metrics) {
+        const Inputs inputs = inputs_of(table, metric);
+        const auto at = inputs.counters.lower_bound(name);
+        if (at == inputs.counters.end() || !at->starts_with(name)) continue;
+        if (at->size() > name.size() && at->at(name.size()) != '.' && at->at(name.size()) != '_') continue;
+        if (++count <= kShown) out += fmt::format("{}{}", out.empty() ? "" : ", ", metric.slug);
+      }
+  return count > kShown ? fmt::format("{} and {} more", out, count - kShown) : out;
+}
+
+// Why `name` is found on none of the architectures that were asked for: `message`, unless others have it.
+Error not_found(const std::string& name, const Request& request, const std::string& message) {
+  std::string where, readers, near;
+  for (const std::string_view architecture : metric::architectures()) {
+    const auto catalog = metric::load_catalog(architecture, request.config_dirs, metric::check_syntax);
+    if (!catalog) continue;
+    const auto resolved = resolve(*catalog, name, request.ids);
+    if (resolved || resolved.error().message.starts_with('"'))
+      where += fmt::format("{}{}", where.empty() ? "" : ", ", architecture);
+    else if (resolved.error().message.find("; near it: ") != std::string::npos)
+      near = resolved.error().message;
+    if (readers.empty())
+      if (const std::string found = readers_of(*catalog, name); !found.empty())
+        readers = fmt::format("\"{}\" is a counter; metrics of {} that read it: {}", name, architecture, found);
+  }
+  if (!where.empty() && !request.architecture.empty())
+    return Error{fmt::format("there is no block, table or metric \"{}\" on {}, but on {}: tacho metrics {}", name,
+                             request.architecture, where, shell_word(name))};
+  if (!where.empty()) return Error{message};
+  if (!readers.empty()) return Error{readers};
+  if (!request.architecture.empty()) return Error{message};
+  if (!near.empty()) return Error{near};
+  return Error{fmt::format(
+      "there is no block, table or metric \"{}\" on any architecture; `tacho metrics --arch ARCH` lists those of one",
+      name)};
+}
+
 Result<std::string> as_json(const Catalog& catalog, const Request& request) {
   JsonValue metrics = JsonValue::lines();
   const auto add_table = [&](const MetricTable& table) {
@@ -309,7 +354,9 @@ Result<std::string> as_json(const Catalog& catalog, const Request& request) {
     for (const Block& block : catalog.blocks)
       for (const MetricTable& table : block.tables) add_table(table);
   for (const std::string& name : request.names) {
-    TACHO_ASSIGN(const Selection selection, resolve(catalog, name, request.ids));
+    const auto resolved = resolve(catalog, name, request.ids);
+    if (!resolved) return tl::unexpected(not_found(name, request, resolved.error().message));
+    const Selection selection = *resolved;
     if (selection.metric != nullptr)
       metrics.add(value_of(catalog, *selection.metric));
     else if (selection.table != nullptr)
@@ -342,12 +389,22 @@ Result<std::string> as_text(const std::vector<Catalog>& catalogs, const Request&
     std::vector<Explained> found;
     const Selection* whole = nullptr;
     Selection selection;
-    std::optional<Error> problem;
-    std::string note;
+    std::string problem, note;
+    std::vector<std::pair<std::string, std::string>> ambiguous;  // what the name may mean, and where
     for (const Catalog& catalog : catalogs) {
       auto resolved = resolve(catalog, name, request.ids);
       if (!resolved.has_value()) {
-        problem = std::move(resolved.error());
+        const std::string& message = resolved.error().message;
+        const std::string architecture(catalog.architecture);
+        if (problem.empty() || message.find("; near it: ") != std::string::npos) problem = message;
+        if (!message.starts_with('"')) continue;
+        problem = message;
+        const auto same =
+            std::find_if(ambiguous.begin(), ambiguous.end(), [&](const auto& one) { return one.first == message; });
+        if (same != ambiguous.end())
+          same->second += ", " + architecture;
+        else
+          ambiguous.emplace_back(message, architecture);
         continue;
       }
       const std::string meaning = documents_meaning(catalog, name, *resolved);
@@ -372,8 +429,10 @@ Result<std::string> as_text(const std::vector<Catalog>& catalogs, const Request&
       printer.list(newest, *whole->block, whole->table, true);
       continue;
     }
-    if (found.empty()) return tl::unexpected<Error>(*problem);
+    if (found.empty() && ambiguous.empty()) return tl::unexpected(not_found(name, request, problem));
+    if (found.empty()) return fail("on {}: {}", ambiguous.front().second, ambiguous.front().first);
     for (const Explained& one : found) printer.explain(one, rules);
+    for (const auto& [message, where] : ambiguous) complain(kOk, fmt::format("on {}: {}", where, message));
     if (!note.empty()) complain(kOk, note);
   }
   return std::move(printer.out);
@@ -386,6 +445,10 @@ int run_metrics(int argc, char** argv) {
   std::string ids = "3.3";
   std::string format = "text";
   CommandOptions app("Lists the metrics of an architecture and explains blocks, tables and metrics.", "tacho metrics");
+  app.footer("Examples:\n"
+             "  tacho metrics --arch mi300x           all metrics of an architecture\n"
+             "  tacho metrics valu-utilization        one metric: meaning, formula, counters\n"
+             "  tacho metrics lds --arch gfx942       those of a block");
   app.add_option("name", request.names, "number (11.2.3), slug (valu-utilization), block (lds) or name to explain");
   app.add_option("--arch", request.architecture, "architecture or GPU: gfx942, mi300x, ...");
   app.add_option("--ids", ids, "meaning of numbers: 3.3, or seed for those printed in the users' documents")

@@ -1,16 +1,75 @@
 // `tacho recover [POOL]`: saves the trace of a run whose tacho was killed.
 
+#include <sys/stat.h>
+
+#include <cstring>
+#include <ctime>
+
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
 #include "launch/launcher.h"
+#include "report/answer.h"
 #include "report/output.h"
+#include "tape/pool.h"
+#include "trace/store/file.h"
+#include "trace/trace.h"
 
 namespace tacho::cli {
+namespace {
+
+// "2026-11-26 20:23:05", in local time; empty for an unknown one.
+std::string local_time(int64_t realtime_ns) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  const time_t seconds = realtime_ns / kSecond;
+  tm parts{};
+  char text[32];
+  if (realtime_ns <= 0 || localtime_r(&seconds, &parts) == nullptr ||
+      strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts) == 0)
+    return {};
+  return text;
+}
+
+// When each run began, how much memory its records take, its program, the trace it was to write, and its pool.
+void list_pools(std::span<const std::string> pools) {
+  report::Answer answer;
+  answer.columns = {{.title = "Started", .whole = true},
+                    {"", "Size", report::Unit::kBytes},
+                    {.title = "Program"},
+                    {.title = "Trace"},
+                    {.title = "Pool", .whole = true}};
+  answer.when_empty = "there is no abandoned pool of yours on this machine";
+  for (const std::string& path : pools) {
+    auto pool = tape::Pool::open(path);
+    struct stat status {};
+    const bool sized = stat(path.c_str(), &status) == 0;
+    constexpr int64_t kBlock = 512;  // st_blocks counts them
+    report::Cell size;
+    if (sized) size = static_cast<int64_t>(status.st_blocks) * kBlock;
+    std::string started, output, program;
+    if (pool) {
+      const tape::PoolHeader& header = pool->header();
+      started = local_time(header.first_clocks.realtime);
+      output.assign(header.output, strnlen(header.output, sizeof header.output));
+      // The pool does not name the program; the file that its tacho had begun does.
+      const std::string begun = output.empty() ? std::string() : trace::left_by_killed_writer(output);
+      if (!begun.empty())
+        if (const auto part = trace::Trace::open(begun))
+          program = (*part)->property(event::Table::kEnd, 0, "command").value_or("");
+    }
+    answer.rows.push_back({started, size, program, output, path});
+  }
+  report::show(answer, {});
+}
+
+}  // namespace
 
 int run_recover(int argc, char** argv) {
   CommandOptions app("Take what is left in the shared memory of a run whose tacho was killed, together with its "
                      "unfinished trace file, and write a trace.",
                      "tacho recover");
+  app.footer("Examples:\n"
+             "  tacho recover --list               what runs left\n"
+             "  tacho recover -o run.tacho");
   std::string pool, output;
   bool overwrite = false, list = false, keep = false;
   app.add_option("pool", pool, "pool file; without it the only abandoned one is taken");
@@ -22,7 +81,7 @@ int run_recover(int argc, char** argv) {
   if (list || pool.empty()) {
     const std::vector<std::string> pools = launch::abandoned_pools();
     if (list) {
-      for (const std::string& path : pools) report::print("{}\n", path);
+      list_pools(pools);
       return kOk;
     }
     if (pools.empty()) return complain(kBadInput, "there is no abandoned pool of yours on this machine");

@@ -36,10 +36,11 @@ class Packages(harness.Case):
     def step(self, name, folder, code=0, **environment):
         """Runs a step of the release workflow in the folder."""
         job = yaml.safe_load(WORKFLOW.read_text())["jobs"]["release"]
-        commands = {step["name"]: step["run"] for step in job["steps"]}
-        self.assertEqual(list(commands), ["tools", "source", "check", "packages", "checksums", "publish"])  # each has its test
+        steps = {step["name"]: step for step in job["steps"]}
+        self.assertEqual(list(steps), ["tools", "source", "check", "packages", "checksums", "publish"])  # each has its test
+        self.assertEqual(steps[name].get("working-directory"), None if name in ("tools", "source") else "tacho")  # git's folder
         self.assertLessEqual(set(environment), set(job["env"]) | {"PATH"})
-        return self.run_command(job["defaults"]["run"]["shell"], "-e", "-o", "pipefail", "-c", commands[name], cwd=folder, code=code,
+        return self.run_command(job["defaults"]["run"]["shell"], "-e", "-o", "pipefail", "-c", steps[name]["run"], cwd=folder, code=code,
                                 env=environment, timeout=600)
 
     def packages(self):
@@ -298,9 +299,8 @@ cp {lifecycle} opt"""
         self.step("tools", self.folder, PATH=path)
         said = (self.folder / "apt-get.said").read_text().split()
         self.assertEqual(said[:2], ["update", "install"])
-        checkout = self.folder / "checkout"
-        checkout.mkdir()
-        self.step("source", checkout, TAG=tag, REPOSITORY=f"file://{self.origin()}")
+        checkout = self.folder / "tacho"
+        self.step("source", self.folder, TAG=tag, REPOSITORY=f"file://{self.origin()}")
         self.step("check", checkout, TAG=tag)
         self.assertIn(f'RELEASE "tag {tag}"', self.version_header(checkout))
         shutil.copytree(self.packages(), dist)

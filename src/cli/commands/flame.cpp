@@ -3,6 +3,7 @@
 
 #include "base/files/output_file.h"
 #include "cli/command.h"
+#include "cli/files/export_trace.h"
 #include "cli/files/open_trace.h"
 #include "cli/shared/command_line.h"
 #include "format/format.h"
@@ -46,7 +47,7 @@ int run_flame(int argc, char** argv) {
   bool overwrite = false;
   analysis::StackOptions options;
   app.add_option("file", file, "trace").required();
-  app.add_option("-o,--output", output, "page to write (default: the trace's name with .html)");
+  app.add_option("-o,--output", output, "page to write (default: the trace's name with .html, in the current folder)");
   app.add_option("-b,--base", other, "compare with this trace");
   app.add_flag("--overwrite", overwrite, "replace an existing page");
   app.add_flag("--threads", options.threads, "tell threads apart");
@@ -83,7 +84,7 @@ int run_flame(int argc, char** argv) {
     }
   }
   if (output.empty()) {
-    output = std::filesystem::path(file).replace_extension(".html").string();
+    output = stem_of(file) + ".html";
     if (!overwrite) output = free_name(output);
   }
   const format::FlameInput first = input_of(*run, file);
@@ -95,7 +96,13 @@ int run_flame(int argc, char** argv) {
   target->write(page);
   if (const Status done = target->commit(); !done) return complain(kBadInput, done.error().message);
   print_outputs({&output, 1});
-  if (const std::string sentence = attribution_sentence(run->tree); !sentence.empty()) complain(0, sentence);
+  const analysis::StackTree& tree = run->tree;
+  if (tree.samples == 0 && tree.gpu_exact_ns == 0 && tree.gpu_near_ns == 0)
+    complain(kOk, fmt::format("{} has no call stacks: the page shows device time alone; record stacks with tacho sys "
+                              "sample, or tacho trace --sampler timer",
+                              file));
+  else if (const std::string sentence = attribution_sentence(tree); !sentence.empty())
+    complain(kOk, sentence);
   return kOk;
 }
 

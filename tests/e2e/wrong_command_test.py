@@ -72,6 +72,10 @@ class WrongCommand(harness.Case):
         (self.folder / "train.py").write_text("pass\n")
         self.says("stats", "app", needles=["is a program, not a trace", "did you mean: tacho trace -- ./app"])
         self.says("stats", "train.py", needles=["is a program, not a trace", "did you mean: tacho trace -- python3 train.py"])
+        self.says("diff", "a", "b", "--by", "kernels", needles=["choose kernel, api", "did you mean kernel?"])
+        self.one_trace(self.folder / "a.json")
+        self.run_command(TACHO, "convert", "a.json", "a.tacho")
+        self.says("recover", "a.tacho", needles=["is a trace", "tacho info a.tacho"])
         self.says("analyze", "app", needles=["is a program", "did you mean: tacho profile -- ./app"])
 
     def test_view_of_several_profile_folders_lists_them(self):
@@ -83,6 +87,13 @@ class WrongCommand(harness.Case):
         self.says("query", "a.json", "SELECT * FROM kernels", needles=["no such table: kernels", "did you mean kernel?"])
         self.says("query", "a.json", "SELECT TotalCall FROM top", needles=["did you mean TotalCalls?"])
         self.says("query", "a.json", "SELECT * FROM zzzzzzzzz", needles=["--schema lists the tables"])
+
+    def test_flame_without_stacks(self):
+        self.one_trace(self.folder / "deep" / "a.json")
+        result = self.run_command(TACHO, "flame", "deep/a.json")
+        self.assertEqual(result.stdout, b"a.html\n")  # in the current folder
+        self.assertTrue((self.folder / "a.html").exists())
+        self.one_sentence(result, "deep/a.json has no call stacks", "tacho sys sample")
 
     # ---- values
 

@@ -10,6 +10,7 @@
 #include "cli/files/open_trace.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/meant.h"
+#include "cli/shared/suggest.h"
 #include "report/answer.h"
 #include "report/output.h"
 #include "report/shorten.h"
@@ -60,7 +61,11 @@ int run_diff(int argc, char** argv) {
       return complain(kBadInput, "--fail-above " + limit + ": write a percentage, like 5%");
   }
   const auto by = analysis::parse_diff_by(by_text);
-  if (!by) return complain(kBadInput, by.error().message);
+  if (!by) {
+    static const std::vector<std::string> kWords = {"kernel", "api", "marker", "copy", "operator"};
+    const std::string best = nearest(by_text, kWords);
+    return complain(kBadInput, by.error().message + (best.empty() ? "" : "; did you mean " + best + "?"));
+  }
   if (is_profile(a) && is_profile(b))
     return complain(kBadInput,
                     fmt::format("{} and {} are profile folders (counters); did you mean: tacho analyze -p {} "

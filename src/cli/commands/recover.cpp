@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
+#include "cli/shared/meant.h"
 #include "launch/launcher.h"
 #include "report/answer.h"
 #include "report/output.h"
@@ -89,6 +90,9 @@ int run_recover(int argc, char** argv) {
       return complain(kBadInput, "there are several abandoned pools (tacho recover --list): name one");
     pool = pools.front();
   }
+  if (trace::Trace::open(pool))
+    return complain(kBadInput, fmt::format("{}: is a trace, which needs no recovery; did you mean: tacho info {}", pool,
+                                           shell_word(pool)));
   if (output.empty()) output = overwrite ? "recovered.tacho" : free_name("recovered.tacho");
   std::vector<std::string> notes;
   if (const Status done = launch::recover(pool, output, overwrite, !keep, notes); !done)

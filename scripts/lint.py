@@ -48,7 +48,7 @@ VERBS = frozenset("""
     quote raise read rebuild record recover redraw reduce refer reflow refuse reject relate release remember remove rename
     render reorder repair repeat replace report require reset resolve respect restore restrict retry return reuse reverse
     revert rewrite round run sample save say scale scan search see select send separate serve set settle share shorten show
-    shrink sign simplify size skip sort speed spell split start state stay step stop store stream strip subtract sum support
+    shrink sign simplify size skip sort speed spell split start state stay step stop store stream strip subtract suggest sum support
     survive swap sweep switch synchronise take teach tell test tidy tie tighten time tolerate trace track translate treat trim
     trust try turn unify unpack update upgrade use validate verify wait wake walk warn watch weigh widen withhold wrap
     write""".split())

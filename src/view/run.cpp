@@ -2,6 +2,7 @@
 #include "view/run.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 
@@ -123,6 +124,8 @@ std::string Run::document(std::string_view summary) {
       .member("run_begin", index_.run_begin())
       .member("run_length", index_.run_length())
       .member("complete", live_ || trace_->complete());
+  if (const auto seconds = trace_->property(Table::kEnd, 0, "target_seconds"))
+    json.member("program", std::strtod(std::string(*seconds).c_str(), nullptr));
   json.member("note", live_ ? std::string() : std::string(trace_->note()));
   if (!summary.empty()) json.member("summary", summary);
   json.name("losses").begin_array();

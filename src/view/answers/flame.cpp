@@ -18,21 +18,6 @@ namespace {
 
 constexpr size_t kDeepestFlame = 400;
 
-// By frame: the number of the kernel's name in the run, 0 = no kernel.
-std::vector<uint32_t> kernels_of(const Run& run, const analysis::StackTree& tree) {
-  std::unordered_map<std::string_view, uint32_t> number;
-  for (const analysis::StackFrame& frame : tree.frames)
-    if (frame.part == analysis::StackPart::kDevice) number.emplace(frame.name, 0);
-  for (uint32_t name = 1; !number.empty() && name < run.names().size(); ++name) {
-    if (run.names().table(name) != Table::kDispatch) continue;
-    if (const auto found = number.find(run.names().text(name)); found != number.end()) found->second = name;
-  }
-  std::vector<uint32_t> kernels;
-  for (const analysis::StackFrame& frame : tree.frames)
-    kernels.push_back(frame.part == analysis::StackPart::kDevice ? number.at(frame.name) : 0);
-  return kernels;
-}
-
 // Samples, or functions of Python that torch.profiler recorded.
 bool has_stacks(const trace::Trace& trace) {
   if (trace.rows(Table::kSample) > 0) return true;
@@ -55,6 +40,20 @@ std::string stacks_note(const Run& run, const analysis::StackTree& tree) {
 }
 
 }  // namespace
+
+std::vector<uint32_t> kernels_of(const Run& run, const analysis::StackTree& tree) {
+  std::unordered_map<std::string_view, uint32_t> number;
+  for (const analysis::StackFrame& frame : tree.frames)
+    if (frame.part == analysis::StackPart::kDevice) number.emplace(frame.name, 0);
+  for (uint32_t name = 1; !number.empty() && name < run.names().size(); ++name) {
+    if (run.names().table(name) != Table::kDispatch) continue;
+    if (const auto found = number.find(run.names().text(name)); found != number.end()) found->second = name;
+  }
+  std::vector<uint32_t> kernels;
+  for (const analysis::StackFrame& frame : tree.frames)
+    kernels.push_back(frame.part == analysis::StackPart::kDevice ? number.at(frame.name) : 0);
+  return kernels;
+}
 
 Result<std::string> flame(const Run& run, const Run* base, const FlameChoice& choice, size_t most) {
   std::vector<const Run*> runs = {&run};

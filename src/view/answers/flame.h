@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "analysis/stacks/stacks.h"
 #include "base/result.h"
@@ -27,6 +28,9 @@ inline constexpr size_t kMostFlameNodesEmbedded = 15'000;
 /// {"runs": [...], "stacks": bool, "folded": {"nodes", "host", "gpu"}, "note": sentence}. `base`: the run
 /// that `run` is compared with, or null; it comes second. Without stacks, "note" says what would record them;
 /// device time then still lies below the ranges and calls that launched it, if there is any.
+/// By frame: the number of the kernel's name in the run, 0 = no kernel.
+std::vector<uint32_t> kernels_of(const Run& run, const analysis::StackTree& tree);
+
 Result<std::string> flame(const Run& run, const Run* base, const FlameChoice& choice, size_t most = kMostFlameNodes);
 
 }  // namespace tacho::view

@@ -53,3 +53,30 @@ export function compactNames(names: string[]): string[] {
   names.forEach((name, i) => of.set(short[i], (of.get(short[i]) ?? new Set()).add(name)));
   return names.map((name, i) => (of.get(short[i])!.size > 1 ? name : short[i]));
 }
+
+/**
+ * Names in the room of a column, `room` letters: of names that begin alike the part that tells them apart stays, and the middle
+ * before it is left out.
+ */
+export function fitNames(names: string[], room: number): string[] {
+  const sorted = [...new Set(names)].sort();
+  // Of sorted names the neighbours share most.
+  const shared = new Map<string, number>();
+  const common = (a: string, b: string): number => {
+    let i = 0;
+    while (i < a.length && i < b.length && a[i] === b[i]) ++i;
+    return i;
+  };
+  sorted.forEach((name, i) => {
+    const before = i > 0 ? common(name, sorted[i - 1]) : 0;
+    const after = i + 1 < sorted.length ? common(name, sorted[i + 1]) : 0;
+    shared.set(name, Math.max(before, after));
+  });
+  return names.map((name) => {
+    const alike = shared.get(name) ?? 0;
+    if (name.length <= room || alike < room * 0.7) return name;
+    const head = Math.max(4, Math.ceil(room * 0.4));
+    const rest = Math.max(head, Math.min(alike - 3, name.length - (room - head - 1)));
+    return `${name.slice(0, head)}…${name.slice(rest)}`;
+  });
+}

@@ -54,6 +54,8 @@ export interface Run {
   run_begin?: number;
   /** From there to the last end of what takes time. */
   run_length?: number;
+  /** How long the program ran, in seconds, where that is known. */
+  program?: number;
   complete?: boolean;
   note?: string;
   losses?: string[];

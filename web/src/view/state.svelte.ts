@@ -21,11 +21,11 @@ import type {
 } from './source';
 import { kNoRow, TileStore } from './tile_store';
 
-export type ViewName = 'overview' | 'timeline' | 'kernels' | 'flame' | 'counters' | 'ranks' | 'sql' | 'diff';
+export type ViewName = 'overview' | 'timeline' | 'kernels' | 'flame' | 'counters' | 'ranks' | 'sql' | 'diff' | 'code';
 
 /** Keys of the address that belong to single views. */
-const kWords = ['flame', 'zoom', 'diff', 'pair', 'counters'];
-const kViews: ViewName[] = ['overview', 'timeline', 'kernels', 'flame', 'counters', 'ranks', 'sql', 'diff'];
+const kWords = ['flame', 'zoom', 'diff', 'pair', 'counters', 'code'];
+const kViews: ViewName[] = ['overview', 'timeline', 'kernels', 'flame', 'counters', 'ranks', 'sql', 'diff', 'code'];
 
 const sentence = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 

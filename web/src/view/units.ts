@@ -67,6 +67,7 @@ export function bytes(count: number): string {
 /** A value of a counter with its unit. */
 export function reading(value: number, unit: string | undefined): string {
   if (!Number.isFinite(value)) return '—';
+  if (unit === 'B' && value >= 0) return bytes(Number(value.toPrecision(5)));
   const text =
     Math.abs(value) >= 1e5 || (value !== 0 && Math.abs(value) < 1e-3)
       ? short(value)

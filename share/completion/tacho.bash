@@ -19,7 +19,8 @@ _tacho() {
     COMPREPLY=($(compgen -W "$words --help --version" -- "$current"))
   elif [[ $current == -* ]]; then
     local words
-    words=$("$program" "${COMP_WORDS[1]}" --help 2>/dev/null | sed -nE 's/^ +((-[A-Za-z],)?--[a-z0-9-]+).*/\1/p' | tr ',' '\n')
+    words=$("$program" "${COMP_WORDS[1]}" --help 2>/dev/null |
+      sed -nE 's/^ {2,4}(-[A-Za-z0-9-]+(, -[A-Za-z0-9-]+)*).*/\1/p' | tr -s ', ' '\n')
     COMPREPLY=($(compgen -W "$words" -- "$current"))
   else
     COMPREPLY=($(compgen -f -- "$current"))

@@ -6,7 +6,7 @@ end
 function __tacho_options
     set -l words (commandline -opc)
     test (count $words) -ge 2; or return
-    tacho $words[2] --help 2>/dev/null | sed -nE 's/^ +(-[A-Za-z],)?(--[a-z0-9-]+)[^ ]*( [A-Z]+[^ ]*)* {2,}(.*)/\2\t\4/p; s/^ +(-[A-Za-z],)?(--[a-z0-9-]+)[^ ]*( [A-Z]+[^ ]*)*$/\2/p'
+    tacho $words[2] --help 2>/dev/null | sed -nE 's/^ {2,4}(-[A-Za-z], )?(--[a-z0-9-]+)(, -[A-Za-z0-9-]+)*( [^ ]+)* {2,}(.*)/\2\t\5/p; s/^ {2,4}(-[A-Za-z], )?(--[a-z0-9-]+)(, -[A-Za-z0-9-]+)*( [^ ]+)*$/\2/p'
 end
 function __tacho_in_target
     contains -- -- (commandline -opc)

@@ -350,6 +350,21 @@ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _tacho; printf '%s\\n' "${{COMPREPLY[
         self.assertEqual(self.completions("stats", "run"), ["run.tacho"])
         self.assertIn("run.tacho", self.completions("trace", "--", "cat", "run"))  # the program's own words
 
+    def test_completion_knows_every_option(self):
+        """The three shells' expressions find what is an option in the help, and nothing else."""
+        commands = [word for word in self.completions("") if not word.startswith("-")]
+        self.assertGreater(len(commands), 15)
+        for name, separator in (("_tacho", ":"), ("tacho.fish", "\t")):
+            expression = re.findall(r"sed -nE '(.*)'", (harness.SOURCE / "share" / "completion" / name).read_text())[-1]
+            for command in sorted(set(commands) - {"sys"}):
+                text = self.run_command(TACHO, command, "--help").stdout
+                offered = self.run_command("sed", "-nE", expression, input=text).stdout.decode().splitlines()
+                long_names = {line.partition(separator)[0] for line in offered}
+                self.assertLessEqual(long_names, set(self.completions(command, "--")), command)
+                self.assertIn("--help", long_names, command)
+                lines = [line for line in text.decode().splitlines() if re.match(r" {2,4}-", line)]
+                self.assertEqual(len(offered), len(lines), f"{name}: {command}")
+
 
 if __name__ == "__main__":
     harness.main()

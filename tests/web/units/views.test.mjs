@@ -8,6 +8,8 @@ const columns = await load('view/columns');
 const flame = await load('flame/tree');
 const { Raster } = await load('view/paint');
 const { themeOf } = await load('view/colour');
+const { fitNames } = await load('view/compact');
+const { reading } = await load('view/units');
 
 const track = (id, parent, kind, more = {}) => ({
   id,
@@ -199,4 +201,24 @@ test('a lane colours what slices cover, and nothing else', () => {
   assert.ok(raster.lane([piece], 0, { from: 0, perPixel: 1, width: 100 }, theme.lane, ground, ink, 100, null, 26));
   const drawn = [...raster.row].flatMap((each, x) => (each === theme.lane ? [] : [x]));
   assert.deepEqual(drawn, [...Array.from({ length: 20 }, (_, i) => 10 + i), 50, 60]);
+});
+
+test('names that begin alike keep what tells them apart, and bytes of counters are read as bytes', () => {
+  const names = [
+    'elementwise_kernel<128, 4, gpu_kernel_impl_nocast<BinaryFunctor<float> > >',
+    'elementwise_kernel<128, 4, gpu_kernel_impl_nocast<CUDAFunctor_add<float> > >',
+    'gemm',
+    'another_long_name_that_nothing_else_begins_with_at_all',
+  ];
+  const fitted = fitNames(names, 24);
+  const seen = fitted.map((name) => name.slice(0, 24));
+  assert.equal(new Set(seen).size, names.length, seen.join(' | '));
+  assert.ok(seen[0].startsWith('elementwis') && seen[0].includes('…') && seen[0].includes('Binary'), seen[0]);
+  assert.ok(seen[1].includes('CUDA'), seen[1]);
+  assert.deepEqual(fitted.slice(2), names.slice(2));
+  assert.deepEqual(fitNames(names, 200), names, 'with room nothing is left out');
+  assert.equal(reading(3.7 * 2 ** 20, 'B'), '3.70 MiB');
+  assert.equal(reading(410, 'B'), '410 B');
+  assert.equal(reading(410, ''), '410');
+  assert.equal(reading(NaN, 'B'), '—');
 });

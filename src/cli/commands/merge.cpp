@@ -1,4 +1,6 @@
 // `tacho merge A B C -o ALL`: joins several traces (processes, ranks, hosts, runs) into one.
+#include <algorithm>
+#include <filesystem>
 #include <numeric>
 
 #include "cli/command.h"
@@ -32,13 +34,18 @@ int run_merge(int argc, char** argv) {
   std::vector<std::string> notes, files;
   if (const Status listed = ranks::list_traces(inputs, files, notes); !listed)
     return complain(kBadInput, none_is_a_trace(inputs, listed.error().message));
+  // A file that the command line names is wanted, even twice; what lies in a folder may be there twice by chance.
+  const bool folders = std::ranges::any_of(inputs, [](const std::string& input) {
+    std::error_code error;
+    return std::filesystem::is_directory(input, error);
+  });
   inputs = std::move(files);
   for (const std::string& input : inputs)
     if (same_file(input, output)) return complain(kBadInput, output + ": is one of the inputs; choose another name");
   size_t merged = inputs.size();
   const Status done = write_converted(output, format, overwrite, [&](trace::TraceWriter& writer) -> Status {
     if (inputs.size() == 1) return copy_trace(inputs[0], writer);  // needs no trace in between
-    TACHO_ASSIGN(const TraceFiles traces, TraceFiles::open(inputs, notes));
+    TACHO_ASSIGN(const TraceFiles traces, TraceFiles::open(inputs, folders, notes));
     std::vector<size_t> all(traces.size());
     std::iota(all.begin(), all.end(), size_t{0});
     merged = traces.size();

@@ -62,7 +62,7 @@ Result<std::vector<Opened>> open_jobs(const std::string& path) {
     runs.push_back({path, std::move(trace), files, {}});
     return runs;
   }
-  TACHO_ASSIGN(const TraceFiles traces, TraceFiles::open(files, notes));
+  TACHO_ASSIGN(const TraceFiles traces, TraceFiles::open(files, true, notes));
   std::vector<std::vector<size_t>> jobs = traces.jobs();
   if (jobs.size() > 1)
     notes.push_back(fmt::format("{}: {} runs, which no rank number, collective or message ties to one job{}", path,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "analysis/trim.h"
 #include "cli/files/open_trace.h"
@@ -60,7 +61,7 @@ std::string tell_clocks(const std::vector<std::string>& files, const std::vector
 
 }  // namespace
 
-Result<TraceFiles> TraceFiles::open(const std::vector<std::string>& files, std::vector<std::string>& notes) {
+Result<TraceFiles> TraceFiles::open(const std::vector<std::string>& files, bool once, std::vector<std::string>& notes) {
   TraceFiles opened;
   opened.names_ = files;
   for (const std::string& file : files) {
@@ -68,7 +69,12 @@ Result<TraceFiles> TraceFiles::open(const std::vector<std::string>& files, std::
     opened.traces_.push_back(std::move(trace));
   }
   TACHO_TRY(ranks::survey(opened.traces_, opened.names_, *opened.survey_));
-  opened.kept_ = ranks::without_repeated(opened.survey_->traces, notes);
+  if (once) {
+    opened.kept_ = ranks::without_repeated(opened.survey_->traces, notes);
+  } else {
+    opened.kept_.resize(files.size());
+    std::iota(opened.kept_.begin(), opened.kept_.end(), size_t{0});
+  }
   return opened;
 }
 

@@ -12,12 +12,12 @@
 
 namespace tacho::cli {
 
-/// Opened traces, each recording once.
+/// Opened traces.
 class TraceFiles {
  public:
-  /// `notes` gets a sentence for each trace that is left out as others hold the same recordings. Errors: a trace that
-  /// cannot be read.
-  static Result<TraceFiles> open(const std::vector<std::string>& files, std::vector<std::string>& notes);
+  /// `once`: each recording is kept once, as of what lies in a folder, and `notes` gets a sentence for each trace that
+  /// is left out as others hold the same recordings. Errors: a trace that cannot be read.
+  static Result<TraceFiles> open(const std::vector<std::string>& files, bool once, std::vector<std::string>& notes);
 
   size_t size() const { return kept_.size(); }
   const std::string& name(size_t at) const { return names_[kept_[at]]; }

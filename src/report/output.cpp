@@ -1,8 +1,12 @@
 // Writes to the standard streams (output.h).
 #include "report/output.h"
 
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -39,12 +43,63 @@ std::string printable(std::string_view message) {
   return text;
 }
 
+// While one exists, a write to a pipe that nobody reads fails and does not end the process.
+class NoPipeSignal {
+ public:
+  NoPipeSignal() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigset_t pending;
+    sigpending(&pending);
+    waits_already_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  NoPipeSignal(const NoPipeSignal&) = delete;
+  NoPipeSignal& operator=(const NoPipeSignal&) = delete;
+  ~NoPipeSignal() {
+    const timespec now{};
+    if (!waits_already_)
+      while (sigtimedwait(&pipe_, nullptr, &now) < 0 && errno == EINTR) {
+      }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t pipe_{}, before_{};
+  bool waits_already_ = false;
+};
+
+// Messages must never cost a run its results: whoever closed standard error gets none, and whoever stopped reading a
+// pipe is waited for once, not for ever.
+void put_message(std::string_view text) {
+  constexpr int kPatienceMs = 10'000;
+  static std::atomic<bool> g_given_up{false};
+  std::fflush(stderr);
+  const NoPipeSignal quiet;
+  const bool terminal = isatty(STDERR_FILENO) == 1;  // Ctrl-S stops it until Ctrl-Q
+  while (!text.empty()) {
+    pollfd wait{STDERR_FILENO, POLLOUT, 0};
+    const int ready = poll(&wait, 1, terminal ? -1 : g_given_up.load() ? 0 : kPatienceMs);
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) {
+      g_given_up.store(true);
+      return;
+    }
+    g_given_up.store(false);
+    // A pipe that is ready has room for this much.
+    const ssize_t written = write(STDERR_FILENO, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
+    if (written > 0)
+      text.remove_prefix(static_cast<size_t>(written));
+    else if (written == 0 || (errno != EINTR && errno != EAGAIN))
+      return;
+  }
+}
+
 }  // namespace
 
 bool put(std::string_view text, Stream stream) {
   if (stream == Stream::kError) {
-    std::fwrite(text.data(), 1, text.size(), stderr);
-    std::fflush(stderr);
+    put_message(text);
     return true;
   }
   errno = 0;

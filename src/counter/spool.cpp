@@ -3,12 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -20,14 +23,46 @@ namespace tacho::counter {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+std::string machine_name() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+// Spools are called ".tacho-spool-<machine>-<process>-XXXXXX", and their state is locked while tacho lives, so that the
+// next tacho knows those of a killed one. Removes these.
+void remove_abandoned(const fs::path& parent, const std::string& begin) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(parent, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(begin)) continue;
+    pid_t pid = 0;
+    const char* const end = name.data() + name.size();
+    const auto [next, error] = std::from_chars(name.data() + begin.size(), end, pid);
+    if (error != std::errc() || pid <= 0 || end - next != 7 || *next != '-') continue;
+    if (kill(pid, 0) == 0 || errno != ESRCH) continue;
+    // A process of another container is not among ours, but holds its lock.
+    const int state = ::open((entry.path() / "state").c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (state < 0) continue;
+    if (flock(state, LOCK_EX | LOCK_NB) == 0) fs::remove_all(entry.path(), ignored);
+    close(state);
+  }
+}
+
+}  // namespace
+
 Result<SpoolFolder> SpoolFolder::create(const std::string& parent, const Filter& filter,
                                         const std::vector<std::pair<std::string, std::string>>& settings) {
   // The target may change its working directory.
   std::error_code error;
   const fs::path absolute = fs::absolute(parent, error);
+  const fs::path place = error ? fs::path(parent) : absolute;
+  const std::string begin = fmt::format(".tacho-spool-{}-", machine_name());
+  remove_abandoned(place, begin);
   SpoolFolder spool;
-  TACHO_ASSIGN(spool.folder_,
-               TemporaryFolder::create((error ? fs::path(parent) : absolute).string() + "/.tacho-spool-"));
+  TACHO_ASSIGN(spool.folder_, TemporaryFolder::create(fmt::format("{}/{}{}-", place.string(), begin, getpid())));
   const std::string& folder = spool.folder();
   std::ofstream config(folder + "/config");
   for (const std::string& kernel : filter.kernels) config << "kernel=" << kernel << "\n";
@@ -45,7 +80,8 @@ Result<SpoolFolder> SpoolFolder::create(const std::string& parent, const Filter&
     return fail("{}/state: {}", folder, strerror(reason));
   }
   void* const map = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  close(file);
+  spool.lock_ = file;
+  flock(file, LOCK_EX | LOCK_NB);
   if (map == MAP_FAILED) return fail("{}/state: cannot be mapped: {}", folder, strerror(errno));
   spool.state_ = static_cast<spool::SpoolState*>(map);
   spool.state_->layout = spool::kSpoolLayout;
@@ -53,10 +89,13 @@ Result<SpoolFolder> SpoolFolder::create(const std::string& parent, const Filter&
 }
 
 SpoolFolder::SpoolFolder(SpoolFolder&& other) noexcept
-    : folder_(std::move(other.folder_)), state_(std::exchange(other.state_, nullptr)) {}
+    : folder_(std::move(other.folder_)),
+      state_(std::exchange(other.state_, nullptr)),
+      lock_(std::exchange(other.lock_, -1)) {}
 
 SpoolFolder::~SpoolFolder() {
   if (state_ != nullptr) munmap(state_, 4096);
+  if (lock_ >= 0) close(lock_);
 }
 
 bool parse_records(std::string_view bytes, std::vector<SpooledDispatch>& out) {

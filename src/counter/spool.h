@@ -38,6 +38,7 @@ class SpoolFolder {
   SpoolFolder() = default;
   TemporaryFolder folder_;
   spool::SpoolState* state_ = nullptr;
+  int lock_ = -1;  // on the state, while this process lives
 };
 
 /// Appends the records in one file's bytes to `out`, up to the first truncated or malformed one. False when there is

@@ -84,4 +84,17 @@ std::string folder_model(std::string_view marketing_name) {
   return model.empty() ? "unknown" : model;
 }
 
+std::string launched_kernels(const Outcome& outcome) {
+  constexpr size_t kMost = 8, kLongest = 80;  // template names can be pages long
+  std::string names;
+  for (size_t i = 0; i < outcome.seen_kernels.size() && i < kMost; ++i) {
+    const std::string& name = outcome.seen_kernels[i];
+    size_t end = std::min(name.size(), kLongest);
+    while (end < name.size() && (name[end] & 0xc0) == 0x80) --end;
+    names += (i > 0 ? ", " : "") + name.substr(0, end) + (end < name.size() ? "…" : "");
+  }
+  if (outcome.seen_kernels.size() > kMost) names += ", ...";
+  return names;
+}
+
 }  // namespace tacho::counter

@@ -163,6 +163,12 @@ struct PcSampling {
 
 struct SampledRun;  // sampled_run.h
 
+/// What runs while the program lets recording be on. It is off when the program starts.
+struct Regions {
+  std::string option;        ///< by which the user asked for them, for messages
+  std::string resume_calls;  ///< "no vendorResume()": what a program that never let it be on did not call
+};
+
 struct CollectRequest {
   std::vector<std::string> command;
   Filter filter;
@@ -173,9 +179,10 @@ struct CollectRequest {
   bool pc_samples = false;    ///< adds a run that samples the program counter (Provider::can_sample_pc)
   bool only_samples = false;  ///< with pc_samples: only these were requested
   PcSampling pc_sampling;
-  bool instances = false;  ///< keep the value of every unit (Provider::counts_instances)
-  double max_time_s = 0;   ///< upper limit of the time for interpretation; 0 = no limit (Provider::simulates)
-  std::string folder;      ///< the workload's; temporary files go here under names that begin with a dot
+  std::optional<Regions> regions;  ///< measure only within these (Provider::obeys_regions)
+  bool instances = false;          ///< keep the value of every unit (Provider::counts_instances)
+  double max_time_s = 0;           ///< upper limit of the time for interpretation; 0 = no limit (Provider::simulates)
+  std::string folder;              ///< the workload's; temporary files go here under names that begin with a dot
 };
 
 /// PC samples of one instruction with one stall reason.
@@ -198,12 +205,16 @@ struct Outcome {
   uint64_t left_out = 0;    ///< dispatches that passed it but have no values (multiplexing, a crash)
   bool estimated = false;   ///< values were extrapolated from some of the work-groups
   bool called_mpi = false;  ///< an execution called MPI_Init
+  bool explained = false;   ///< the observer has heard why nothing was measured
   std::string operators;    ///< trace with PyTorch's operators and all kernels, in the workload's folder; "" = none
   std::vector<PcSample> samples;              ///< empty unless CollectRequest::pc_samples
   std::shared_ptr<const SampledRun> sampled;  ///< of a provider with single samples, in place of `samples`
   static constexpr size_t kMostNames = 1000;
   std::vector<std::string> seen_kernels;  ///< distinct names before the filter, at most kMostNames
 };
+
+/// The first eight kernels that the program launched, for a sentence; long names are cut: "vecCopy, reduce, ...".
+std::string launched_kernels(const Outcome& outcome);
 
 class Provider {
  public:
@@ -245,6 +256,8 @@ class Provider {
   virtual bool chooses_pc_sampling() const { return false; }
   /// True if the provider supports CollectRequest::instances.
   virtual bool counts_instances() const { return false; }
+  /// True if the provider supports CollectRequest::regions.
+  virtual bool obeys_regions() const { return false; }
   /// True if the provider supports Caches::kAll.
   virtual bool can_empty_caches() const { return false; }
   /// True if kernels are interpreted, without hardware: counts are exact, or extrapolated from some of the work-groups.

@@ -232,6 +232,13 @@ tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& 
   launch.inject = options.inject;
   launch.preload = options.inject;
   launch.tick = options.tick;
+  // A run in which the program pauses recording launches the same kernels as one that cannot hear of it.
+  launch.recording.ignores_program = !options.regions;
+  if (options.regions) {
+    launch.recording.start_paused = true;
+    launch.recording.paused_option = options.regions->option;
+    launch.recording.resume_calls = options.regions->resume_calls;
+  }
   rewind_stdin();
   Tee tee(observer);
   launch.stdout_fd = tee.stdout_fd();

@@ -14,12 +14,13 @@ struct TargetRunOptions {
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> environment;  ///< further variables
   event::Configuration target;                                   ///< for sources in the target (launch::Recording)
-  uint64_t sources = 0;        ///< tape::source_bit of each traced source; 0 with inject = false traces nothing
-  bool inject = true;          ///< load our libraries into the target
-  bool torch_trace = false;    ///< record PyTorch's operators, with the sources that they need
-  std::string keep;            ///< the trace stays under this name; "" = it is removed
-  std::string folder;          ///< for the temporary trace
-  std::function<void()> tick;  ///< called a few times a second
+  uint64_t sources = 0;            ///< tape::source_bit of each traced source; 0 with inject = false traces nothing
+  std::optional<Regions> regions;  ///< recording starts paused, and the program resumes and pauses it
+  bool inject = true;              ///< load our libraries into the target
+  bool torch_trace = false;        ///< record PyTorch's operators, with the sources that they need
+  std::string keep;                ///< the trace stays under this name; "" = it is removed
+  std::string folder;              ///< for the temporary trace
+  std::function<void()> tick;      ///< called a few times a second
 };
 
 struct TargetRun {

@@ -156,6 +156,7 @@ struct Config {
   std::vector<std::string> kernels;
   std::vector<std::pair<uint64_t, uint64_t>> dispatches;
   double fraction = 1;
+  bool regions = false;  // count only while the program lets recording be on
 };
 
 // The process's end of the spool; one for all contexts.
@@ -232,6 +233,7 @@ class Spool {
     if (equals == std::string::npos) return;
     const std::string key = line.substr(0, equals), value = line.substr(equals + 1);
     if (key == "kernel") config_.kernels.push_back(value);
+    if (key == "regions") config_.regions = value == "1";
     if (key == "fraction") config_.fraction = std::strtod(value.c_str(), nullptr);
     if (key == "dispatch") {
       char* end = nullptr;
@@ -375,10 +377,17 @@ class VirtualGpu : public oclgrind::Plugin {
  private:
   bool is_selected() const {
     const Config& config = spool_.config();
+    if (config.regions && !recording_is_on()) return false;
     bool kernel = config.kernels.empty(), dispatch = config.dispatches.empty();
     for (const std::string& part : config.kernels) kernel = kernel || name_.find(part) != std::string::npos;
     for (const auto& [first, last] : config.dispatches) dispatch = dispatch || (index_ >= first && index_ <= last);
     return kernel && dispatch;
+  }
+
+  // libtacho.so, which is preloaded then, knows what the program last asked for.
+  static bool recording_is_on() {
+    static const auto active = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "tacho_active"));
+    return active != nullptr && active() != 0;
   }
 
   // An estimate runs work-groups at equal distances, the first one among them.

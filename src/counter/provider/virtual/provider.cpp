@@ -104,7 +104,9 @@ class Collection {
       if (!goes_on) return launch::fail_with(goes_on);
       if (!*goes_on) return outcome_;
     }
-    auto spool = SpoolFolder::create(request_.folder, request_.filter, {{"fraction", fmt::format("{}", fraction_)}});
+    auto spool =
+        SpoolFolder::create(request_.folder, request_.filter,
+                            {{"fraction", fmt::format("{}", fraction_)}, {"regions", request_.regions ? "1" : "0"}});
     if (!spool) return fail_with(std::move(spool));
     auto vendors = vendor_folder(spool->folder(), "oclgrind", find_oclgrind());
     if (!vendors) return fail_with(std::move(vendors));
@@ -118,6 +120,7 @@ class Collection {
                            {"OCLGRIND_PLUGINS", plugins},
                            {spool::kSpoolVariable, spool->folder()}};
     options.inject = false;
+    if (request_.regions) obey_regions(options);
     options.folder = request_.folder;
     options.tick = [&] {
       const spool::SpoolState& state = spool->state();
@@ -133,14 +136,9 @@ class Collection {
     auto run = run_target(options, observer_);
     if (!run) return launch::fail_with(run);
     ++outcome_.runs;
-    if (run->result.exit_code != 0) {
-      if (outcome_.exit_code == 0)
-        observer_.warn(fmt::format("the program ended with code {} on the virtual GPU{}; what it had finished is kept",
-                                   run->result.exit_code,
-                                   run->result.signal != 0 ? fmt::format(" ({})", strsignal(run->result.signal)) : ""));
-      outcome_.exit_code = outcome_.exit_code == 0 ? run->result.exit_code : outcome_.exit_code;
-      outcome_.signal = outcome_.signal == 0 ? run->result.signal : outcome_.signal;
-    }
+    const bool ended_well = outcome_.exit_code == 0;
+    if (outcome_.exit_code == 0) outcome_.exit_code = run->result.exit_code;
+    if (outcome_.signal == 0) outcome_.signal = run->result.signal;
 
     size_t cut = 0;
     auto records = spool->read(cut);
@@ -148,6 +146,13 @@ class Collection {
       observer_.warn(records.error().message);
       return outcome_;
     }
+    if (run->result.exit_code != 0 && ended_well) tell_end(run->result, records->size());
+    if (!run->result.began)
+      for (const std::string& warning : run->result.warnings)
+        if (warning.starts_with("recording never began")) {
+          observer_.warn(warning);
+          outcome_.explained = true;
+        }
     if (cut > 0) observer_.warn("a record was cut off where the program was killed; it is left out");
     const uint64_t lost = spool->state().failures.load();
     if (lost > 0)
@@ -169,13 +174,40 @@ class Collection {
       }
       outcome_.seen = records->size() + lost;
     }
-    if (run->result.exit_code == timed_code_ && lost == 0) check_against(timed_, *records, observer_);
+    if (run->result.exit_code == timed_code_ && lost == 0) check_against(*records);
 
     pass_on(*records);
     return outcome_;
   }
 
  private:
+  // The program's calls that pause and resume recording reach libtacho.so, which the plugin asks.
+  void obey_regions(TargetRunOptions& options) const {
+    options.inject = true;
+    options.sources = tape::source_bit::kMarker;
+    options.regions = request_.regions;
+    // The kernels are not traced in this run.
+    const char* const others = std::getenv("OPENCL_LAYERS");
+    options.environment.emplace_back("OPENCL_LAYERS", others != nullptr ? others : "");
+  }
+
+  // The counted run ended with an error and `launched` kernels. If the one before it went well, it is no fault of the
+  // program's alone.
+  void tell_end(const launch::RunResult& result, size_t launched) {
+    const std::string end = fmt::format("code {}{}", result.exit_code,
+                                        result.signal != 0 ? fmt::format(" ({})", strsignal(result.signal)) : "");
+    if (timed_.empty() || launched > 0 || counts_first_) {
+      observer_.warn(fmt::format("the program ended with {} on the virtual GPU; what it had finished is kept", end));
+      return;
+    }
+    observer_.warn(fmt::format(
+        "the first run of the program, which times its kernels, launched {} and ended with code 0; the second run, which "
+        "counts, ended with {} before it had finished one, so nothing was counted: it may not run on the virtual GPU, or "
+        "not twice in one place (a lock, a port, files of the first run)",
+        timed_.size() == 1 ? "1 kernel" : fmt::format("{} kernels", timed_.size()), end));
+    outcome_.explained = true;
+  }
+
   // PoCL times the kernels. False: the program was interrupted, or cannot run once more.
   tl::expected<bool, launch::LaunchError> time_kernels() {
     auto spool = SpoolFolder::create(request_.folder, {}, {});
@@ -213,6 +245,16 @@ class Collection {
       outcome_.seen = timed_.size();
       observer_.warn(fmt::format("the program ended with code {} ({}) in the run that times it{}", timed_code_,
                                  strsignal(run->result.signal), counts_first_ ? "" : ": nothing was counted"));
+      return false;
+    }
+    const bool asked_opencl = std::any_of(run->result.processes.begin(), run->result.processes.end(),
+                                          [](const auto& each) { return each.sees(event::Domain::kOpenCL); });
+    if (timed_code_ != 0 && !asked_opencl && !counts_first_) {
+      observer_.warn(
+          fmt::format("the program ended with code {} before it asked for an OpenCL device: there is nothing to "
+                      "count, and it is not run again",
+                      timed_code_));
+      outcome_.explained = true;
       return false;
     }
     if (timed_code_ != 0)
@@ -282,21 +324,28 @@ class Collection {
   }
 
   // Warns if the two runs launched different kernels.
-  static void check_against(const std::vector<ObservedDispatch>& timed, const std::vector<SpooledDispatch>& counted,
-                            Observer& observer) {
-    if (timed.empty()) return;
+  void check_against(const std::vector<SpooledDispatch>& counted) const {
+    if (timed_.empty()) return;
     std::map<std::string, std::pair<size_t, size_t>> launches;
-    for (const ObservedDispatch& each : timed) ++launches[each.kernel].first;
+    for (const ObservedDispatch& each : timed_) ++launches[each.kernel].first;
     for (const SpooledDispatch& each : counted) ++launches[each.dispatch.kernel].second;
     std::string differing;
     size_t count = 0;
     for (const auto& [kernel, numbers] : launches)
       if (numbers.first != numbers.second && ++count <= 3)
-        differing += fmt::format("{}{} ({} times, then {})", differing.empty() ? "" : ", ", kernel, numbers.first,
-                                 numbers.second);
+        differing += fmt::format("{}{} ({}, then {})", differing.empty() ? "" : ", ", kernel, times(numbers.first),
+                                 times(numbers.second));
     if (count > 0)
-      observer.warn(fmt::format("the two runs of the program launched different kernels: {}{}", differing,
-                                count > 3 ? fmt::format(" and {} more", count - 3) : ""));
+      observer_.warn(fmt::format(
+          "the program runs twice, on PoCL, which times its kernels, and on Oclgrind, which counts them, and the two "
+          "runs launched different kernels: {}{}; tacho changed only the device{}, so the program chooses by "
+          "device, by time, or by what its first run left behind",
+          differing, count > 3 ? fmt::format(" and {} more", count - 3) : "",
+          fraction_ < 1 ? ", which ran a part of the work-groups (--max-time)" : ""));
+  }
+
+  static std::string times(size_t count) {
+    return count == 0 ? "never" : count == 1 ? "once" : count == 2 ? "twice" : fmt::format("{} times", count);
   }
 
   const PassPlan& plan_;
@@ -315,6 +364,7 @@ class VirtualProvider : public Provider {
   std::string_view name() const override { return kName; }
   std::string_view vendor() const override { return "virtual"; }
   bool simulates() const override { return true; }
+  bool obeys_regions() const override { return true; }
   std::string_view tool() const override { return "oclgrind"; }
 
   std::vector<Device> devices(std::string& why) const override {

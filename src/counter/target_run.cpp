@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/job_rank.h"
 #include "base/text/demangle.h"
+#include "counter/kept_input.h"
 #include "tape/layout.h"
 #include "trace/trace.h"
 
@@ -212,12 +213,6 @@ std::string shape_of(const ObservedDispatch& dispatch, bool with_group) {
 
 }  // namespace
 
-// Seeks a file on stdin back to where the first run began to read it.
-void rewind_stdin() {
-  static const off_t begin = lseek(STDIN_FILENO, 0, SEEK_CUR);
-  if (begin >= 0) lseek(STDIN_FILENO, begin, SEEK_SET);
-}
-
 tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& options, Observer& observer) {
   launch::LaunchOptions launch;
   launch.command = options.command;
@@ -239,15 +234,18 @@ tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& 
     launch.recording.paused_option = options.regions->option;
     launch.recording.resume_calls = options.regions->resume_calls;
   }
-  rewind_stdin();
+  InputOfRun input;
+  TACHO_TRY(input.begin());
   Tee tee(observer);
   launch.stdout_fd = tee.stdout_fd();
   launch.stderr_fd = tee.stderr_fd();
   launch.started = [&](const std::string&) {
     tee.start();
+    input.started();
     observer.target_started();
   };
   auto outcome = launch::run(launch);
+  input.end();
   tee.finish();
   if (!outcome) {
     unlink(launch.recording.output.c_str());

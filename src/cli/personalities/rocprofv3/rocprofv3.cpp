@@ -25,6 +25,7 @@
 #include "cli/shared/devices.h"
 #include "cli/shared/regular_expression.h"
 #include "cli/shared/suggest.h"
+#include "counter/kept_input.h"
 #include "launch/environment.h"
 #include "launch/launcher.h"
 #include "report/output.h"
@@ -63,6 +64,7 @@ struct Plan {
   SummaryRequest summary;
   std::string summary_output = "stderr";
   bool summarize = false, write_config = false, traces = false;
+  bool one_of_several = false;  // runs of the program
   Level level = kWarning;
   std::optional<CounterPlan> counters;   // for --pmc, which replaces tracing
   std::optional<SamplingPlan> sampling;  // for --pc-sampling-..., which do, too
@@ -563,6 +565,16 @@ void tell_missing(const trace::Trace& trace, const Plan& plan) {
   if (!missing.empty()) say(plan, kWarning, fmt::format("nothing recorded for {}", missing));
 }
 
+// Runs the program and records it. One of several runs reads the same standard input as the others.
+tl::expected<launch::RunResult, launch::LaunchError> record(Plan& plan) {
+  if (!plan.one_of_several) return launch::run(plan.launch);
+  counter::InputOfRun input;
+  TACHO_TRY(input.begin());
+  launch::LaunchOptions options = plan.launch;
+  options.started = [&input](const std::string&) { input.started(); };
+  return launch::run(options);
+}
+
 int run_plan(const Given& given, Plan& plan) {
   if (plan.level >= kInfo || given.value("log-level") == "config")
     complain(0, fmt::format("configuration: {}", config_text(given, plan)));
@@ -604,7 +616,7 @@ int run_plan(const Given& given, Plan& plan) {
     if (!counted) return complain(counted.error().exit_code, counted.error().message);
     exit_code = *counted;
   } else {
-    const auto outcome = launch::run(plan.launch);
+    const auto outcome = record(plan);
     if (!outcome) return complain(outcome.error().exit_code, outcome.error().message);
     for (const std::string& warning : outcome->warnings) say(plan, kWarning, warning);
     if (!outcome->written) complain(0, outcome->written.error().message);
@@ -713,6 +725,7 @@ int run(int argc, char** argv) {
   }
   int code = kOk;
   for (auto& [given, plan] : plans) {
+    plan.one_of_several = plans.size() > 1;
     code = run_plan(given, plan);
     if (code != kOk) break;
   }

@@ -634,8 +634,7 @@ class Counters(Rocprofv3):
         self.one_sentence(self.rocprofv3("--kernel-trace", "--kernel-replay-beta-enabled", "-o", "e"), "without --pmc")
 
     def test_options_of_traces_in_runs_that_count(self):
-        self.one_sentence(self.rocprofv3("--pmc", "V_WAVES", "-P", "0:1:1", "-o", "c"), "--collection-period", "no effect with --pmc")
-        self.one_sentence(self.rocprofv3("--pmc", "V_WAVES", "--selected-regions", "-o", "d"), "--selected-regions", "no effect with --pmc")
+        self.one_sentence(self.rocprofv3("--pmc", "V_WAVES", "-P", "0:1:1", "-o", "c", code=125), "--collection-period with --pmc")
         (self.folder / "extra.yaml").write_text("a: 1\n")
         self.one_sentence(self.rocprofv3("--pmc", "V_WAVES", "-E", "extra.yaml", "-o", "e"), "--extra-counters", "--list-avail")
         (self.folder / "g.yaml").write_text("jobs:\n  - pmc_groups: [[V_WAVES], ['V_GLOBAL_LOAD_LINES V_GLOBAL_STORE_LINES']]\n    pmc_group_interval: 3\n    output_file: c\n")

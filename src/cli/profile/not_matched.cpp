@@ -35,6 +35,7 @@ std::string nearest_kernel(const std::string& wanted, const std::vector<std::str
 
 std::vector<std::string> not_matched(const ProfileArguments& a, const std::vector<counter::Filter::Range>& ranges,
                                      const counter::Outcome& outcome) {
+  if (outcome.explained) return {};
   if (outcome.seen == 0)
     return {outcome.exit_code == 0
                 ? "the program launched no kernel, so there is nothing to profile"
@@ -53,22 +54,12 @@ std::vector<std::string> not_matched(const ProfileArguments& a, const std::vecto
   if (outcome.measured > 0) return sentences;
   if (a.kernels.empty() && a.dispatches.empty())
     return {fmt::format("none of the program's launches has values, {} in all", outcome.seen)};
-  std::string names;
-  for (size_t i = 0; i < outcome.seen_kernels.size() && i < 8; ++i) {
-    // Template names can be pages long.
-    constexpr size_t kLongest = 80;
-    const std::string& name = outcome.seen_kernels[i];
-    size_t end = std::min(name.size(), kLongest);
-    while (end < name.size() && (name[end] & 0xc0) == 0x80) --end;
-    names += (i > 0 ? ", " : "") + name.substr(0, end) + (end < name.size() ? "…" : "");
-  }
-  if (outcome.seen_kernels.size() > 8) names += ", ...";
   sentences.push_back(fmt::format("no dispatch passed{}{}; the program launched {}",
                                   a.kernels.empty() ? "" : " -k " + fmt::format("{}", fmt::join(a.kernels, " ")),
                                   a.dispatches.empty() ? ""
                                                        : (a.kernels.empty() ? " -d " : " and -d ") +
                                                              fmt::format("{}", fmt::join(a.dispatches, " ")),
-                                  names));
+                                  counter::launched_kernels(outcome)));
   return sentences;
 }
 

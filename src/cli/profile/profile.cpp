@@ -373,14 +373,18 @@ class Run {
     const workload::RunEntry entry = entry_of(session, writer, *outcome);
     TACHO_TRY(writer.add_run(entry));
     TACHO_TRY(write_tables(session, writer, *outcome, entry.number));
-    if (profiling::wants_roofline(arguments_, catalog_, wanted_selections_)) {
-      roofline::SuiteOptions roofs;
-      roofs.line = [&](std::string_view line) { session.header(line); };
-      roofs.bar = !arguments_.quiet && isatty(STDERR_FILENO) == 1;
-      TACHO_TRY(roofline::add_roofline(folder_, chosen_.device.vendor, chosen_.device.id, roofs));
-    }
-    if (outcome->measured > 0 || (outcome->samples.empty() && !outcome->sampled))
+    const bool sampled = !outcome->samples.empty() || outcome->sampled;
+    if (outcome->measured > 0 || !sampled)
       for (const std::string& sentence : profiling::not_matched(arguments_, ranges_, *outcome)) session.warn(sentence);
+    const bool roofs = profiling::wants_roofline(arguments_, catalog_, wanted_selections_);
+    if (roofs && outcome->measured == 0 && !sampled)
+      session.note("The roofs of the device are not measured, since no kernel was; --bench-only measures them alone");
+    else if (roofs) {
+      roofline::SuiteOptions options;
+      options.line = [&](std::string_view line) { session.header(line); };
+      options.bar = !arguments_.quiet && isatty(STDERR_FILENO) == 1;
+      TACHO_TRY(roofline::add_roofline(folder_, chosen_.device.vendor, chosen_.device.id, options));
+    }
     if (outcome->measured > 0)
       session.note(fmt::format("{} {} measured in {} {}; tacho analyze -p {}", outcome->measured,
                                outcome->measured == 1 ? "dispatch" : "dispatches", outcome->runs,

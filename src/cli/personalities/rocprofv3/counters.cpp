@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <memory>
 
@@ -145,8 +146,66 @@ Result<std::optional<CounterPlan>> plan_counters(const InputJob& job) {
   Pattern other;
   TACHO_TRY(other.compile(result.exclude, "kernel-exclude-regex"));
   TACHO_ASSIGN(result.iterations, parse_iterations(given.list("kernel-iteration-range")));
+  result.iterations_text = fmt::format("{}", fmt::join(given.list("kernel-iteration-range"), ","));
+  result.regions = given.on("selected-regions");
+  if (result.regions && !provider.obeys_regions())
+    return fail("--selected-regions with --pmc: on {} kernels are counted wherever they are launched; leave it out, or "
+                "choose kernels with --kernel-include-regex and --kernel-iteration-range",
+                result.chosen.device.name);
+  if (given.has("collection-period"))
+    return fail("--collection-period with --pmc: kernels that are counted run one by one and take other times, so a "
+                "period means nothing; choose kernels with --kernel-iteration-range or --selected-regions");
   return std::optional<CounterPlan>(std::move(result));
 }
+
+namespace {
+
+// Takes the values from dispatches that the filters leave out. The dispatches stay: they ran, and the filters are for
+// counters alone. Returns how many keep their values.
+Result<size_t> apply_filters(const CounterPlan& plan, std::vector<counter::PassResult>& results) {
+  Pattern include, exclude;
+  TACHO_TRY(include.compile(plan.include, "kernel-include-regex"));
+  TACHO_TRY(exclude.compile(plan.exclude, "kernel-exclude-regex"));
+  size_t kept = 0;
+  for (counter::PassResult& result : results) {
+    std::map<std::string, uint64_t> iteration;
+    const auto wanted = [&](const std::string& kernel) {
+      if (include.given() && !include.matches(kernel)) return false;
+      if (exclude.given() && exclude.matches(kernel)) return false;
+      const uint64_t number = ++iteration[kernel];
+      return plan.iterations.empty() ||
+             std::any_of(plan.iterations.begin(), plan.iterations.end(),
+                         [&](const auto& range) { return number >= range.first && number <= range.last; });
+    };
+    for (size_t row = 0; row < result.dispatches.size(); ++row)
+      if (wanted(result.dispatches[row].kernel))
+        ++kept;
+      else
+        for (size_t column = 0; column < result.counters.size(); ++column)
+          result.value(row, column) = std::numeric_limits<double>::quiet_NaN();
+  }
+  return kept;
+}
+
+// Why no dispatch has values, though the program launched kernels.
+std::string nothing_counted(const CounterPlan& plan, const std::vector<counter::PassResult>& results,
+                            const counter::Outcome& outcome) {
+  const std::string launched = counter::launched_kernels(outcome);
+  if (plan.regions &&
+      std::all_of(results.begin(), results.end(), [](const auto& each) { return each.dispatches.empty(); }))
+    return fmt::format("no kernel ran while roctxProfilerResume() was in force; the program launched {}", launched);
+  std::string filters;
+  const auto add = [&](std::string_view option, std::string_view value) {
+    if (!value.empty()) filters += fmt::format("{}--{} {}", filters.empty() ? "" : " and ", option, value);
+  };
+  add("kernel-include-regex", plan.include);
+  add("kernel-exclude-regex", plan.exclude);
+  add("kernel-iteration-range", plan.iterations_text);
+  if (filters.empty()) return {};
+  return fmt::format("no dispatch passed {}, so there are no counters; the program launched {}", filters, launched);
+}
+
+}  // namespace
 
 tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan,
                                                         const std::vector<std::string>& command,
@@ -156,34 +215,14 @@ tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan,
   counter::CollectRequest request;
   request.command = command;
   request.replay = plan.replay;
+  if (plan.regions) request.regions = counter::Regions{"--selected-regions", "no roctxProfilerResume()"};
   const auto folder = std::filesystem::path(trace).parent_path().string();
   request.folder = folder.empty() ? "." : folder;
   const auto outcome = plan.chosen.provider->collect(plan.chosen.device, plan.plan, request, observer);
   if (!outcome) return launch::fail_with(outcome);
-
-  Pattern include, exclude;
-  TACHO_TRY(include.compile(plan.include, "kernel-include-regex"));
-  TACHO_TRY(exclude.compile(plan.exclude, "kernel-exclude-regex"));
-  for (counter::PassResult& result : observer.results) {
-    counter::PassResult kept;
-    kept.pass = result.pass;
-    kept.counters = result.counters;
-    std::map<std::string, uint64_t> iteration;
-    for (size_t row = 0; row < result.dispatches.size(); ++row) {
-      const std::string& kernel = result.dispatches[row].kernel;
-      if (include.given() && !include.matches(kernel)) continue;
-      if (exclude.given() && exclude.matches(kernel)) continue;
-      const uint64_t number = ++iteration[kernel];
-      const bool wanted = plan.iterations.empty() ||
-                          std::any_of(plan.iterations.begin(), plan.iterations.end(),
-                                      [&](const auto& range) { return number >= range.first && number <= range.last; });
-      if (!wanted) continue;
-      kept.dispatches.push_back(result.dispatches[row]);
-      const auto begin = result.values.begin() + static_cast<ptrdiff_t>(row * result.counters.size());
-      kept.values.insert(kept.values.end(), begin, begin + static_cast<ptrdiff_t>(result.counters.size()));
-    }
-    result = std::move(kept);
-  }
+  TACHO_ASSIGN(const size_t kept, apply_filters(plan, observer.results));
+  if (kept == 0 && outcome->seen > 0 && !outcome->explained)
+    if (const std::string why = nothing_counted(plan, observer.results, *outcome); !why.empty()) say(why);
   TACHO_TRY(counter::write_counter_trace(trace, plan.chosen.device, command, observer.results));
   return outcome->exit_code;
 }
@@ -211,6 +250,10 @@ Result<std::optional<SamplingPlan>> plan_sampling(const Given& given) {
   if (plan.how.unit != (plan.how.method == "host_trap" ? "time" : "cycles"))
     return fail("--pc-sampling-unit {}: the unit of {} is {}", plan.how.unit, plan.how.method,
                 plan.how.method == "host_trap" ? "time" : "cycles");
+  for (const char* option : {"selected-regions", "collection-period"})
+    if (given.has(option) && (option == std::string_view("collection-period") || given.on(option)))
+      return fail("--{} with --pc-sampling-method: samples are taken from the program's start to its end; leave it out",
+                  option);
   if (given.has("pmc"))
     return fail("--pmc and --pc-sampling-method exclude each other: the GPU does one of them at a time");
   auto chosen = counter::choose_device("");

@@ -21,14 +21,17 @@ struct CounterPlan {
   counter::Replay replay = counter::Replay::kDefault;
   std::string include, exclude;                    // POSIX regular expressions over kernel names
   std::vector<counter::Filter::Range> iterations;  // for each kernel, counted from 1
+  std::string iterations_text;                     // as the user gave them
+  bool regions = false;                            // --selected-regions
 };
 
 /// What --pmc (or pmc_groups) asks for, planned for this machine's device; nothing if neither is given. Fails on
 /// unknown counters, if the counters of a --pmc need more than one pass, and where --replay-mode kernel contradicts
-/// other options or the device cannot do it.
+/// other options or the device cannot do it, as with --selected-regions on most; --collection-period never goes along.
 Result<std::optional<CounterPlan>> plan_counters(const InputJob& job);
 
-/// Runs the command, writes its counters to `trace` and returns its exit code. `say` gets messages.
+/// Runs the command, writes its dispatches and, of those that the filters let pass, the counters to `trace`, and
+/// returns its exit code. `say` gets messages.
 tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan,
                                                         const std::vector<std::string>& command,
                                                         const std::string& trace,

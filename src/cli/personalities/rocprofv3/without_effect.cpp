@@ -132,10 +132,6 @@ void remark_on_counting(const InputJob& job, Remarks& remarks) {
       remarks.push_back(fmt::format("{} has no effect without --pmc", replay));
     return;
   }
-  static constexpr std::string_view kPeriods[] = {"collection-period", "selected-regions"};
-  if (const std::string periods = wanted_of(given, kPeriods); !periods.empty())
-    remarks.push_back(
-        fmt::format("{} has no effect with --pmc: kernels are counted wherever they are launched", periods));
   if (given.on("kernel-replay-beta-enabled") && given.value("replay-mode") != "kernel")
     remarks.push_back("--kernel-replay-beta-enabled has no effect without --replay-mode kernel");
   if (job.group_interval)

@@ -56,6 +56,8 @@ class Vendor {
   virtual std::span<const std::string_view> prefixes() const = 0;
   /// The API that the vendor's source records.
   virtual event::Domain api() const = 0;
+  /// Whether people write the grids of its kernels in blocks of threads; else in work-items.
+  virtual bool grids_in_blocks() const { return false; }
   virtual std::span<const Injection> injections() const { return {}; }
   /// Environment variables that change the behaviour of the vendor's programs and are therefore recorded.
   virtual std::span<const char* const> recorded_variables() const { return {}; }

@@ -28,6 +28,7 @@ class Nvidia : public Vendor {
   bool made(std::string_view maker) const override { return maker.find("NVIDIA") != std::string_view::npos; }
   std::span<const std::string_view> prefixes() const override { return kNvidiaPrefixes; }
   event::Domain api() const override { return event::Domain::kCudaRuntime; }
+  bool grids_in_blocks() const override { return true; }
   std::span<const Injection> injections() const override { return kInjections; }
   std::span<const char* const> recorded_variables() const override { return kNvidiaVariables; }
 

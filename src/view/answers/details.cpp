@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "analysis/kernels/launch_shape.h"
 #include "analysis/operators/places.h"
 #include "base/saturating.h"
 #include "base/text/demangle.h"
@@ -33,15 +34,6 @@ constexpr size_t kMostLaunches = 4000;
 constexpr size_t kMostHistogram = 60;
 constexpr size_t kMostFrames = 200;
 
-// "1024 x 1 x 1", or nothing when the first is unknown.
-std::string sizes(const trace::Trace& trace, int64_t kernel, int x, int y, int z) {
-  const int64_t first = trace.cell(Table::kKernel, kernel, x);
-  if (first == kUnknown) return {};
-  const auto text = [](int64_t value) { return value == kUnknown ? std::string("?") : std::to_string(value); };
-  return fmt::format("{} x {} x {}", first, text(trace.cell(Table::kKernel, kernel, y)),
-                     text(trace.cell(Table::kKernel, kernel, z)));
-}
-
 }  // namespace
 
 std::string readable_cell(const trace::Trace& trace, const analysis::DeviceNumbers& devices, const event::Column& of,
@@ -63,9 +55,9 @@ Texts shape_texts(const trace::Trace& trace, const analysis::DeviceNumbers& devi
   if (table == Table::kSample) return list;
   const event::TableInfo& dimension = event::table_info(walk::dimension_of(table));
   if (table == Table::kDispatch) {
-    using column::Kernel;
-    add("grid", sizes(trace, dim, Kernel::grid_x, Kernel::grid_y, Kernel::grid_z));
-    add("workgroup", sizes(trace, dim, Kernel::group_x, Kernel::group_y, Kernel::group_z));
+    analysis::LaunchShapeText shape = analysis::launch_shape(trace, dim, analysis::grids_in_blocks(trace));
+    add("grid", std::move(shape.grid));
+    add(shape.group_title, std::move(shape.group));
   }
   for (size_t i = 0; i < dimension.columns.size(); ++i) {
     const auto at = static_cast<int>(i);

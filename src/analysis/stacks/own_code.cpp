@@ -44,6 +44,26 @@ bool python_library(std::string_view path) {
   return false;
 }
 
+// torch.profiler names files as seen from the folder of sys.path that they lie in: "torch/nn/modules/linear.py",
+// "threading.py". Only the names of well-known packages tell a library then.
+bool known_package(std::string_view path) {
+  if (path.starts_with('/')) return false;
+  const std::string_view top = path.substr(0, path.find('/'));
+  const bool package = top.size() < path.size();
+  for (const std::string_view known :
+       {"torch",           "torchgen",   "functorch",  "triton",    "numpy",     "scipy",
+        "pandas",          "tqdm",       "accelerate", "deepspeed", "lightning", "pytorch_lightning",
+        "multiprocessing", "concurrent", "asyncio",    "importlib", "logging",   "collections",
+        "unittest",        "ctypes",     "email",      "http",      "urllib"})
+    if (package && top == known) return true;
+  for (const std::string_view known :
+       {"threading.py", "contextlib.py",  "runpy.py",   "queue.py",    "socket.py",    "selectors.py", "subprocess.py",
+        "functools.py", "_weakrefset.py", "weakref.py", "tempfile.py", "traceback.py", "inspect.py",   "dataclasses.py",
+        "enum.py",      "abc.py",         "copy.py",    "copyreg.py",  "pickle.py",    "typing.py",    "warnings.py"})
+    if (!package && path == known) return true;
+  return false;
+}
+
 // Shells, compilers and linkers that a program starts: "ld", "x86_64-linux-gnu-ld.bfd".
 bool tool(std::string_view path) {
   if (!path.starts_with("/usr/bin/") && !path.starts_with("/bin/")) return false;
@@ -75,7 +95,7 @@ bool own_frame(const StackFrame& frame) {
     if (frame.file.empty()) return false;
     if (frame.file.starts_with("<"))
       return frame.file == "<stdin>" || frame.file == "<string>" || frame.file.starts_with("<ipython-input");
-    return !python_library(frame.file);
+    return !python_library(frame.file) && !known_package(frame.file);
   }
   if (frame.part != StackPart::kNative) return false;
   const std::string_view module = frame.module, name = base_of(module);

@@ -7,8 +7,8 @@
 namespace tacho::analysis {
 
 /// Whether a frame of host code belongs to the user. By where its file lies: not in site-packages or dist-packages,
-/// Python's library, the interpreter, the system's folders of libraries and headers, CUDA's or ROCm's; nor made at run
-/// time without a file. False for parts that are no host code.
+/// Python's library, a well-known package of torch.profiler's shortened paths, the interpreter, the system's folders of
+/// libraries and headers, CUDA's or ROCm's; nor made at run time without a file. False for parts that are no host code.
 bool own_frame(const StackFrame& frame);
 
 /// The tree with own frames only: time of the others counts for the own frame that called them, and for a frame "[other

@@ -25,6 +25,14 @@ TEST(OwnCode, WhichFrames) {
   EXPECT_FALSE(own_frame(python("f", "<frozen importlib._bootstrap>")));
   EXPECT_FALSE(own_frame(python("f", "<pyopencl invoker for 'add'>")));
 
+  // torch.profiler's files: as seen from a folder of sys.path.
+  EXPECT_FALSE(own_frame(python("forward", "torch/nn/modules/linear.py")));
+  EXPECT_FALSE(own_frame(python("wait", "threading.py")));
+  EXPECT_FALSE(own_frame(python("run", "tqdm/_monitor.py")));
+  EXPECT_TRUE(own_frame(python("forward", "transformers/models/qwen2/modeling_qwen2.py")));
+  EXPECT_TRUE(own_frame(python("f", "model/threading.py")));
+  EXPECT_TRUE(own_frame(python("f", "/home/u/torch/train.py")));
+
   EXPECT_TRUE(own_frame(native("main", "/home/u/build/vcopy", "/home/u/vcopy.cpp")));
   EXPECT_TRUE(own_frame(native("main", "/usr/bin/hashcat")));
   EXPECT_TRUE(own_frame(native("step", "/home/u/build/libsolver.so")));

@@ -81,15 +81,15 @@ class Output(Findings):
     def test_summary_has_the_first_three_lines(self):
         result = self.run_command(TACHO, "trace", "-o", "s.tacho", "--", PROGRAM, "launches", env={"COLUMNS": "80"})
         lines = result.stderr.decode().splitlines()
-        at = lines.index("Findings")
+        at = lines.index("Findings (percentages are of the run)")
         block = lines[at + 1:lines.index("", at)]
-        self.assertLessEqual(len(block), 4)
         self.assertTrue(block[-1].startswith("  why and where: tacho report findings "), block)
-        for line in block[:-1]:
-            self.assertLessEqual(len(line), 80)
+        # A finding that is too long for a line goes on in the next, further to the right.
+        block = "\n".join(block).replace("\n    ", " ").split("\n")
+        self.assertLessEqual(len(block), 4)
         titles = [f["title"] for f in json.loads(self.report("s.tacho", "--output-format", "json"))["findings"]]
         for line, title in zip(block[:-1], titles):
-            self.assertIn(title[:12], line)  # the middle of a long title gives way to the numbers
+            self.assertIn(title, line)
 
     def test_nothing_is_printed_where_there_is_nothing(self):
         result = self.run_command(TACHO, "trace", "-o", "n.tacho", "--", "true")

@@ -201,11 +201,10 @@ class Judge {
       const bool counted = (unit.empty() || unit == "count") && value.value == std::round(value.value) &&
                            condition->threshold != std::round(condition->threshold);
       if (counted)
-        notes.push_back(fmt::format("must be at {} {:.0f}", above ? "least" : "most",
+        notes.push_back(fmt::format("at {} {:.0f}", above ? "least" : "most",
                                     above ? std::ceil(condition->threshold) : std::floor(condition->threshold)));
       else
-        notes.push_back(
-            fmt::format("must be {} {}", above ? "above" : "below", number_text(condition->threshold, unit)));
+        notes.push_back(fmt::format("threshold {}{}", above ? "" : "below ", number_text(condition->threshold, unit)));
     }
     for (size_t i = 0; i < notes.size(); ++i) line += (i == 0 ? " (" : "; ") + notes[i];
     if (!notes.empty()) line += ")";
@@ -287,9 +286,20 @@ class Judge {
 std::string savings_text(const TraceFinding& finding) {
   if (!finding.saves) return {};
   const auto [low, high] = *finding.saves;
-  const std::string most = report::format_duration(static_cast<double>(high));
-  if (low <= 0) return "up to " + most;
-  return report::format_duration(static_cast<double>(low)) + " to " + most;
+  // A model's result: two or three digits, both ends in the unit of the higher one.
+  const auto size = static_cast<double>(high);
+  const std::pair<double, const char*> unit = size < 1e3   ? std::pair(1.0, "ns")
+                                              : size < 1e6 ? std::pair(1e3, "us")
+                                              : size < 1e9 ? std::pair(1e6, "ms")
+                                                           : std::pair(1e9, "s");
+  const auto text = [&](int64_t ns) {
+    const double value = static_cast<double>(ns) / unit.first;
+    return report::format_fixed(value, value < 10 && unit.first > 1 ? 1 : 0);
+  };
+  if (low <= 0) return fmt::format("up to {} {}", text(high), unit.second);
+  const std::string least = text(low);
+  if (least == text(high)) return fmt::format("{} {}", least, unit.second);
+  return fmt::format("{} to {} {}", least, text(high), unit.second);
 }
 
 Result<Findings> find(const trace::Trace& trace, const FindOptions& options) {
@@ -299,6 +309,8 @@ Result<Findings> find(const trace::Trace& trace, const FindOptions& options) {
   TACHO_ASSIGN(const walk::Span run, walk::run_span(trace));
   out.from = walk::timeline_span(trace).first;
   out.length = run.length();
+  for (const event::Table table : {event::Table::kDispatch, event::Table::kCopy, event::Table::kFill})
+    out.device_work = out.device_work || trace.rows(table) > 0;
   if (trace.aggregated()) {
     out.remarks.emplace_back("a trace of --aggregate holds sums only, and findings need the events: record without it");
     return out;

@@ -40,8 +40,9 @@ struct Findings {
   std::vector<TraceFinding> findings;  ///< by what could be saved, most first
   std::vector<UnjudgedRule> not_judged;
   size_t rules = 0;
-  int64_t from = 0;    ///< where the trace begins, ns: what times in texts are counted from, as in the page
-  int64_t length = 0;  ///< of the run, ns (docs/definitions.md)
+  bool device_work = false;  ///< the trace has kernels, copies or fills
+  int64_t from = 0;          ///< where the trace begins, ns: what times in texts are counted from, as in the page
+  int64_t length = 0;        ///< of the run, ns (docs/definitions.md)
   std::vector<std::string> remarks;  ///< what stands against trusting times here: sentences
 };
 
@@ -54,7 +55,7 @@ void add_findings(report::JsonValue& document, const Findings& findings, int64_t
 /// One line each, for csv.
 report::Answer findings_answer(const Findings& findings);
 
-/// "0.8 to 1.6 s"; "" if its savings are unknown.
+/// "0.8 to 1.6 s", "up to 11 ms"; "" if its savings are unknown.
 std::string savings_text(const TraceFinding& finding);
 
 }  // namespace tacho::analysis

@@ -18,7 +18,7 @@
 namespace tacho::cli {
 namespace {
 
-int show_findings(const trace::Trace& trace, const report::ShowOptions& options) {
+int show_findings(const trace::Trace& trace, const report::ShowOptions& options, bool missing) {
   auto findings = findings_of(trace);
   if (!findings) return complain(kBadInput, findings.error().message);
   if (options.face == report::AnswerFormat::kCsv) {
@@ -30,7 +30,7 @@ int show_findings(const trace::Trace& trace, const report::ShowOptions& options)
     if (options.most != 0 && findings->findings.size() > options.most) findings->findings.resize(options.most);
     report::put(findings_json(*findings));
   } else {
-    report::put(findings_text(*findings, trace, options.most, report::screen_of(STDOUT_FILENO)));
+    report::put(findings_text(*findings, trace, options.most, missing, report::screen_of(STDOUT_FILENO)));
   }
   report::flush_output();
   for (const std::string& remark : findings->remarks) complain(0, remark);
@@ -75,6 +75,7 @@ int run_report(int argc, char** argv) {
                "  tacho report gaps app.tacho --top 10   when a GPU had nothing to do");
   std::string what, file, format = "text", bins;
   size_t top = 0;
+  bool missing = false;
   static const std::vector<std::string> kReports = {"findings", "gaps",  "launch-delay", "queue-depth",
                                                     "overlap",  "topex", "binop"};
   app.add_option("report", what, "findings, gaps, launch-delay, queue-depth, overlap, topex or binop").required();
@@ -82,14 +83,16 @@ int run_report(int argc, char** argv) {
   app.add_option("--output-format", format, "text, json or csv").one_of({"text", "json", "csv"}).capture_default_str();
   app.add_option("--top", top, "only the first N rows; 0 = all").capture_default_str();
   app.add_option("--bins", bins, "binop: bounds, like 10us,25us,100us,1ms");
-  app.footer("findings      where time went that need not, in sentences, by what it could save\n"
-             "gaps          times in which a GPU ran nothing, and how much of that with work waiting\n"
-             "launch-delay  from the end of the API call to the start of the kernel, on an idle GPU\n"
-             "queue-depth   how long how many operations were asked for and not done\n"
-             "overlap       operations at the same time; copies beside kernels\n"
-             "topex         API calls and GPU operations by the time that is theirs alone\n"
-             "binop         operations by duration\n"
-             "ranks         who made whom wait in a run of many ranks; takes several files (tacho ranks --help)");
+  app.add_flag("--missing", missing, "findings: list the rules that could not be judged, and what each needs");
+  app.footer(
+      "findings      where time went that need not, in sentences, by what it could save\n"
+      "gaps          times in which a GPU ran nothing, and how much of that with work waiting\n"
+      "launch-delay  from the end of the API call to the start of the kernel, on an idle GPU\n"
+      "queue-depth   how long how many operations were asked for and not done\n"
+      "overlap       operations at the same time; copies beside kernels\n"
+      "topex         API calls, operators, functions, markers and GPU operations by the time that is theirs alone\n"
+      "binop         operations by duration\n"
+      "ranks         who made whom wait in a run of many ranks; takes several files (tacho ranks --help)");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   if (std::find(kReports.begin(), kReports.end(), what) == kReports.end()) {
     const std::string best = nearest(what, kReports);
@@ -106,7 +109,7 @@ int run_report(int argc, char** argv) {
   const auto trace = open_trace(file);
   if (!trace) return complain(kBadInput, trace.error().message);
   const report::ShowOptions options = {.face = report::face_of(format), .most = top};
-  if (what == "findings") return show_findings(**trace, options);
+  if (what == "findings") return show_findings(**trace, options, missing);
   auto answer = what == "gaps"           ? analysis::gaps(**trace)
                 : what == "launch-delay" ? analysis::launch_delay(**trace)
                 : what == "queue-depth"  ? analysis::queue_depth(**trace)

@@ -47,7 +47,7 @@ Result<analysis::Findings> findings_of(const trace::Trace& trace) {
   return analysis::find(trace, options);
 }
 
-std::string findings_text(const analysis::Findings& findings, const trace::Trace& trace, size_t most,
+std::string findings_text(const analysis::Findings& findings, const trace::Trace& trace, size_t most, bool missing,
                           const report::Screen& screen) {
   const analysis::DeviceNumbers numbers(trace);
   report::Sections out({.width = screen.width, .colour = screen.colour});
@@ -79,12 +79,23 @@ std::string findings_text(const analysis::Findings& findings, const trace::Trace
     out.line("");
   }
   if (shown < findings.findings.size()) out.line(fmt::format("… and {} more\n", findings.findings.size() - shown));
-  if (findings.findings.empty() && findings.remarks.empty())
-    out.line(fmt::format("none of the {} rules found anything",
+  const bool judged = findings.remarks.empty();
+  if (judged && !findings.device_work)
+    say(fmt::format("This trace has no kernels, copies or fills, so only rules about the host can find anything{}.",
+                    trace.rows(event::Table::kSample) > 0
+                        ? ""
+                        : "; call stacks tell where the host's time goes (tacho sys sample)"),
+        0, 0);
+  if (findings.findings.empty() && judged)
+    out.line(fmt::format("None of the {} rules that could be judged found anything.",
                          findings.rules - std::min(findings.rules, findings.not_judged.size())));
   if (findings.not_judged.empty()) return out.take();
-  out.painted_sentence(fmt::format("Not judged: {} of {} rules", findings.not_judged.size(), findings.rules),
-                       report::Paint::kBold);
+  const std::string count = fmt::format("{} of {} rules", findings.not_judged.size(), findings.rules);
+  if (!missing) {
+    say(count + " could not be judged: --missing lists what they need.", 0, 0);
+    return out.take();
+  }
+  out.painted_sentence("Not judged: " + count, report::Paint::kBold);
   std::vector<std::pair<std::string, std::string>> by_need;  // needs, rules
   for (const analysis::UnjudgedRule& rule : findings.not_judged) {
     const auto known =
@@ -101,15 +112,15 @@ std::string findings_text(const analysis::Findings& findings, const trace::Trace
 
 void add_findings_lines(report::Sections& out, const analysis::Findings& findings, const std::string& file) {
   if (findings.findings.empty()) return;
-  out.heading("Findings");
+  out.heading("Findings (percentages are of the run)");
   constexpr size_t kLines = 3;
   for (size_t i = 0; i < std::min(kLines, findings.findings.size()); ++i) {
     const analysis::TraceFinding& finding = findings.findings[i];
     const std::string title = (finding.possible ? "possible: " : "") + report::clean(finding.title);
-    const std::string saves = finding.saves ? fmt::format(": {} ({} % of run)", analysis::savings_text(finding),
+    const std::string saves = finding.saves ? fmt::format(": could save {} ({} %)", analysis::savings_text(finding),
                                                           percent_of(finding.saves->second, findings.length))
                                             : std::string();
-    out.line("  " + report::shortened_middle(title, out.layout().width - 2 - saves.size()) + saves);
+    out.sentence(title + saves);
   }
   if (!file.empty()) out.line("  why and where: tacho report findings " + file);
 }

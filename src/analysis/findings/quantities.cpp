@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "analysis/operators/places.h"
+#include "analysis/stacks/own_code.h"
 #include "analysis/time/run_facts.h"
 #include "base/format.h"
 #include "base/saturating.h"
@@ -21,6 +22,13 @@ namespace {
 using enum SubjectKind;
 constexpr Quantity kQuantities[] = {
     {"run-time", "Time of the run", "ns", kRun},
+    {"device-work", "Kernels, copies and fills", "count", kRun},
+    {"top-line", "The line", "word", kRun},
+    {"top-line-time", "Time in the line and in the libraries that it calls", "ns", kRun},
+    {"sampled-time", "Host time, by samples", "ns", kRun},
+    {"line-samples", "Samples", "count", kRun},
+    {"samples-of", "What the samples are of", "word", kRun},
+    {"wall-samples", "samples of wall time count threads that wait, too", "reason", kRun},
     {"top-call", "The call", "word", kRun},
     {"top-call-thread", "Its thread", "word", kRun},
     {"top-call-time", "Time in it", "ns", kRun},
@@ -35,7 +43,7 @@ constexpr Quantity kQuantities[] = {
     {"busiest", "The GPU with most work", "word", kRun},
     {"least-busy", "The GPU with the least work", "word", kRun},
     {"least-busy-time", "Its own work", "ns", kRun},
-    {"many-ranks", "the process is one rank of a job whose other ranks may use them", "reason", kRun},
+    {"many-ranks", "the process is one rank of a job whose other ranks use them", "reason", kRun},
     {"late-rank", "The rank", "word", kRun},
     {"late-cause", "Why it is late", "word", kRun},
     {"late-collectives", "Collectives to which it came last", "count", kRun},
@@ -55,9 +63,11 @@ constexpr Quantity kQuantities[] = {
     {"launch-gaps", "Gaps while the host launched", "count", kDevice},
     {"launch-gap-time", "Idle while the host launched", "ns", kDevice},
     {"launch-gap-mean", "Mean gap while the host launched", "ns", kDevice},
+    {"few-launch-gaps", "there are few such gaps, and more of the same work may have none", "reason", kDevice},
     {"wait-gaps", "Gaps after the host had waited", "count", kDevice},
     {"wait-gap-time", "Idle after the host had waited", "ns", kDevice},
     {"wait-gap-mean", "Mean gap after the host had waited", "ns", kDevice},
+    {"few-wait-gaps", "there are few such gaps, and more of the same work may have none", "reason", kDevice},
     {"wait-gap-hideable", "Of it no more than the host had waited before each gap", "ns", kDevice},
     {"copy-gaps", "Gaps after a copy that the host waited for", "count", kDevice},
     {"copy-gap-time", "Idle after a copy that the host waited for", "ns", kDevice},
@@ -71,6 +81,7 @@ constexpr Quantity kQuantities[] = {
     {"queued-gaps", "Gaps with work asked for", "count", kDevice},
     {"queued-gap-time", "Idle with work asked for", "ns", kDevice},
     {"queued-gap-mean", "Mean gap with work asked for", "ns", kDevice},
+    {"few-queued-gaps", "there are few such gaps, and more of the same work may have none", "reason", kDevice},
     {"kernels", "Kernels", "count", kDevice},
     {"kernel-sum", "Kernels' durations added up", "ns", kDevice},
     {"kernel-time", "Time in which a kernel ran", "ns", kDevice},
@@ -172,6 +183,17 @@ class Filler {
   }
   void word(std::string_view slug, std::string text) { subject_.words[slug] = std::move(text); }
   void spans(std::string_view slug, const Worst& worst) { subject_.spans[slug] = worst.kept(); }
+  /// Whether so few gaps say nothing about a longer run: no if there are more than `few`, undecided if they take 1 ms
+  /// and a hundredth of the run, else yes.
+  void few(std::string_view slug, const GapSum& gaps, int64_t few, int64_t run) {
+    constexpr int64_t kLong = 1'000'000;
+    if (gaps.count > few)
+      perhaps(slug, false);
+    else if (gaps.time > std::max(kLong, run / 100))
+      perhaps(slug, true);
+    else
+      this->count(slug, 1);
+  }
   /// A yes or no that the trace cannot decide: half, give or take a half.
   void perhaps(std::string_view slug, bool perhaps) {
     subject_.values[slug] = perhaps ? Measured{0.5, 0.5, true, {}} : Measured{0, 0, true, {}};
@@ -219,7 +241,7 @@ void fill_span(Filler& fill, const Activity& activity, const DeviceActivity& dev
   fill.perhaps("stream-waits", activity.queue_waits);
 }
 
-void fill_gaps(Filler& fill, const Activity& activity, const DeviceActivity& device) {
+void fill_gaps(Filler& fill, const Activity& activity, const DeviceActivity& device, int64_t run) {
   struct Named {
     Gap gap;
     std::string_view count, time, mean, hideable;
@@ -248,6 +270,17 @@ void fill_gaps(Filler& fill, const Activity& activity, const DeviceActivity& dev
     if (!named.hideable.empty()) fill.time(named.hideable, sum.hideable);
     if (!named.count.empty()) fill.spans(named.count, sum.worst);
   }
+  if (!tied) {
+    fill.missing(kCalls, {"few-launch-gaps", "few-wait-gaps", "few-queued-gaps"});
+    return;
+  }
+  constexpr int64_t kFewLaunches = 20, kFewWaits = 5;
+  const GapSum& launch = device.gap(Gap::kLaunch);
+  const GapSum& wait = device.gap(Gap::kWait);
+  fill.few("few-launch-gaps", launch, kFewLaunches, run);
+  const GapSum& queued = device.gap(Gap::kQueued);
+  fill.few("few-wait-gaps", wait, kFewWaits, run);
+  fill.few("few-queued-gaps", queued, kFewLaunches, run);
 }
 
 void fill_kernels(Filler& fill, const trace::Trace& trace, bool tied, const DeviceActivity& device) {
@@ -352,14 +385,15 @@ void fill_readings(Filler& fill, const DeviceActivity& device) {
   }
 }
 
-Subject device_subject(const trace::Trace& trace, const Activity& activity, const DeviceActivity& device) {
+// `run`: its length, ns.
+Subject device_subject(const trace::Trace& trace, const Activity& activity, const DeviceActivity& device, int64_t run) {
   Subject subject;
   subject.kind = SubjectKind::kDevice;
   subject.text = device.text;
   Filler fill(subject);
   fill.word("device", device.text);
   fill_span(fill, activity, device);
-  fill_gaps(fill, activity, device);
+  fill_gaps(fill, activity, device, run);
   fill_kernels(fill, trace, tied_to_calls(activity), device);
   fill_copies(fill, device);
   fill_streams(fill, device);
@@ -377,6 +411,36 @@ Subject device_subject(const trace::Trace& trace, const Activity& activity, cons
 // Without the time in which only collectives ran: they wait for the other devices.
 int64_t own_work(const DeviceActivity& device) {
   return device.busy - device.exposed_collective;
+}
+
+// The line of the user's code that takes the most time of the host, by samples.
+Status fill_lines(Filler& fill, const trace::Trace& trace) {
+  int64_t work = 0;
+  for (const Table table : {Table::kDispatch, Table::kCopy, Table::kFill}) work += trace.rows(table);
+  fill.count("device-work", work);
+  if (trace.rows(Table::kSample) == 0) {
+    fill.missing("call stacks (tacho sys sample)", {"top-line-time", "sampled-time", "line-samples", "wall-samples"});
+    return {};
+  }
+  StackOptions options;
+  options.gpu = false;
+  TACHO_ASSIGN(const StackTree all, stack_tree(trace, options));
+  const StackTree tree = own_code(all);
+  const StackRow* top = nullptr;
+  const std::vector<StackRow> rows = stack_rows(tree, StackBy::kLine);
+  for (const StackRow& row : rows)
+    if (row.frame.line > 0 && (top == nullptr || row.self_ns > top->self_ns)) top = &row;
+  fill.time("top-line-time", top != nullptr ? top->self_ns : 0);
+  fill.time("sampled-time", tree.host_ns);
+  fill.count("line-samples", tree.samples);
+  fill.perhaps("wall-samples", tree.wall);
+  fill.word("samples-of", tree.wall ? tree.cpu ? "CPU and wall time" : "wall time" : "CPU time");
+  if (top != nullptr) {
+    const size_t folder = top->frame.file.rfind('/');
+    const std::string file = top->frame.file.substr(folder == std::string::npos ? 0 : folder + 1);
+    fill.word("top-line", fmt::format("{}:{} ({})", file, top->frame.line, top->frame.name));
+  }
+  return {};
 }
 
 Status run_subject(const trace::Trace& trace, const Activity& activity, const FindOptions& options, Subject& subject,
@@ -405,6 +469,9 @@ Status run_subject(const trace::Trace& trace, const Activity& activity, const Fi
       subject.spans["lock"] = {{facts.lock_first, facts.lock_last, facts.lock_time, facts.lock_track, 0}};
   }
 
+  TACHO_TRY(fill_lines(fill, trace));
+  const bool any_collectives = std::any_of(activity.devices.begin(), activity.devices.end(),
+                                           [](const DeviceActivity& device) { return device.collectives > 0; });
   const DeviceActivity* busiest = nullptr;
   const DeviceActivity* least = nullptr;
   int64_t used = 0, busy = 0;
@@ -417,7 +484,8 @@ Status run_subject(const trace::Trace& trace, const Activity& activity, const Fi
   }
   fill.count("gpus-used", used);
   fill.count("gpus-unused", std::max<int64_t>(facts.gpus - used, 0));
-  fill.perhaps("many-ranks", facts.ranks);
+  // Collectives are work of a job whose other ranks have the other GPUs.
+  fill.count("many-ranks", facts.ranks || any_collectives ? 1 : 0);
   if (used > 0) {
     fill.time("busiest-time", own_work(*busiest));
     fill.time("busy-mean", busy / used);
@@ -437,8 +505,7 @@ Status run_subject(const trace::Trace& trace, const Activity& activity, const Fi
     for (const FindingSpan& span : late.spans)
       spans.push_back({span.from, span.to, span.to - span.from, span.tracks.empty() ? 0 : span.tracks[0],
                        span.tracks.size() > 1 ? span.tracks[1] : 0});
-  } else if (facts.ranks || std::any_of(activity.devices.begin(), activity.devices.end(),
-                                        [](const DeviceActivity& device) { return device.collectives > 0; })) {
+  } else if (facts.ranks || any_collectives) {
     fill.missing("the traces of all ranks in one (tacho merge), or tacho ranks",
                  {"late-time", "late-collectives", "all-collectives"});
   }
@@ -486,7 +553,9 @@ Result<std::vector<Subject>> measure(const trace::Trace& trace, const FindOption
   TACHO_ASSIGN(const Activity activity, analysis::activity(trace));
   std::vector<Subject> subjects(1);
   TACHO_TRY(run_subject(trace, activity, options, subjects[0], remarks));
-  for (const DeviceActivity& device : activity.devices) subjects.push_back(device_subject(trace, activity, device));
+  TACHO_ASSIGN(const walk::Span run, walk::run_span(trace));
+  for (const DeviceActivity& device : activity.devices)
+    subjects.push_back(device_subject(trace, activity, device, run.length()));
   for (const ProcessActivity& process : activity.processes)
     if (process.calls > 0 || process.launches > 0) subjects.push_back(process_subject(trace, activity, process));
   return subjects;

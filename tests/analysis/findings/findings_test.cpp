@@ -764,6 +764,88 @@ TEST(Findings, PythonLock) {
   expect_state(run(40, "sample.cpu"), "python-lock", "not judged");
 }
 
+// 100 samples, `hot` of them in one line of the user's code and the others in two more.
+Findings sampled(int hot, const char* clock, bool kernels) {
+  Planted planted;
+  TraceWriter& writer = planted.writer();
+  const auto line = [&](int64_t number) {
+    return writer.dimension(row::Stack{.parent = 0,
+                                       .frame = writer.dimension(row::Frame{.kind = event::FrameKind::kPython,
+                                                                            .function = writer.string("multiply"),
+                                                                            .file = writer.string("/home/u/np.py"),
+                                                                            .line = number})});
+  };
+  const int64_t lines[] = {line(8), line(9), line(10)};
+  const int64_t track = writer.dimension(row::Track{
+      .kind = event::TrackKind::kThread, .process = planted.process(), .native = 71, .category = writer.string(clock)});
+  if (kernels) planted.launch(kMs);
+  for (int i = 0; i < 100; ++i)
+    writer.add(
+        row::Sample{.track = track, .start = kMs + i * kMs, .duration = kMs, .dim = lines[i < hot ? 0 : 1 + i % 2]});
+  return planted.find();
+}
+
+TEST(Findings, DominantLine) {
+  const Findings found = sampled(87, "sample.cpu", false);
+  expect_state(found, "dominant-line", "found");
+  EXPECT_EQ(
+      finding_of(found, "dominant-line")->sentence,
+      "The line np.py:8 (multiply) takes 87.00 ms of the 100.00 ms of CPU time (87 %), the libraries that it calls "
+      "included.");
+  EXPECT_EQ(finding_of(found, "dominant-line")->saves->second, 87 * kMs);
+  EXPECT_FALSE(found.device_work);
+  expect_state(sampled(30, "sample.cpu", false), "dominant-line", "silent");
+  expect_state(sampled(52, "sample.cpu", false), "dominant-line", "possible");
+  // Samples of wall time count a thread that sleeps.
+  expect_state(sampled(87, "sample.wall", false), "dominant-line", "possible");
+  // With work on a GPU, that and not the host's code is the question.
+  const Findings gpu = sampled(87, "sample.cpu", true);
+  expect_state(gpu, "dominant-line", "silent");
+  EXPECT_TRUE(gpu.device_work);
+}
+
+// Gaps that are few but long are at least possible, short ones say nothing.
+TEST(Findings, FewGaps) {
+  const auto waits = [](int steps, int64_t code) {
+    Planted planted;
+    for (int i = 0; i < steps; ++i) {
+      planted.launch(100 * kUs);
+      planted.wait();
+      planted.call("cudaDeviceSynchronize", code);
+    }
+    return planted.find();
+  };
+  expect_state(waits(40, 2 * kMs), "host-waits", "found");
+  const Findings few = waits(4, 2 * kMs);
+  expect_state(few, "host-waits", "possible");
+  EXPECT_NE(finding_of(few, "host-waits")->doubt.find("there are few such gaps"), std::string::npos);
+  expect_state(waits(4, 50 * kUs), "host-waits", "silent");
+  const auto launched = [](int count, int64_t call) {
+    Planted planted;
+    for (int i = 0; i < count; ++i) planted.launch(10 * kUs, {.call = call});
+    return planted.find();
+  };
+  expect_state(launched(40, kMs), "launch-bound", "found");
+  expect_state(launched(8, kMs), "launch-bound", "possible");
+  expect_state(launched(8, 50 * kUs), "launch-bound", "silent");
+}
+
+TEST(Findings, SavingsInWords) {
+  const auto text = [](int64_t low, int64_t high) {
+    TraceFinding finding;
+    finding.saves = {low, high};
+    return savings_text(finding);
+  };
+  EXPECT_EQ(text(51'640'000, 103'300'000), "52 to 103 ms");
+  EXPECT_EQ(text(0, 10'890'000), "up to 11 ms");
+  EXPECT_EQ(text(0, 1'370'000), "up to 1.4 ms");
+  EXPECT_EQ(text(0, 78'950), "up to 79 us");
+  EXPECT_EQ(text(400'000'000, 1'600'000'000), "0.4 to 1.6 s");
+  EXPECT_EQ(text(0, 900), "up to 900 ns");
+  EXPECT_EQ(text(11'000'000, 11'100'000), "11 ms");
+  EXPECT_EQ(savings_text({}), "");
+}
+
 // All rules
 
 TEST(Findings, RulesStandInTheDocs) {

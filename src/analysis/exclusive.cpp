@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "analysis/host/host_kind.h"
 #include "analysis/names.h"
 #include "analysis/questions.h"
 #include "base/files/sorted_file.h"
@@ -16,6 +17,7 @@
 #include "trace/read/rows.h"
 #include "trace/write/scratch.h"
 #include "walk/names/names.h"
+#include "walk/names/program_ranges.h"
 #include "walk/sweep.h"
 
 namespace tacho::analysis {
@@ -67,8 +69,9 @@ class Line {
 // A sum for every row of every table that has names, one table after the other. Rows with one name become one.
 class NamedSums {
  public:
-  enum Kind : size_t { kApi, kMarker, kGpu };
-  static constexpr std::string_view kKinds[] = {"API", "marker", "GPU"};
+  // Kinds of the host, GPU work, and last what only waits.
+  enum Kind : size_t { kApi, kOperator, kPython, kFunction, kMarker, kGpu, kWait, kEnd };
+  static constexpr std::string_view kKinds[] = {"API", "operator", "Python", "function", "marker", "GPU", "wait"};
 
   explicit NamedSums(const trace::Trace& trace) : trace_(trace) {
     for (Named& table : tables_) {
@@ -112,8 +115,23 @@ class NamedSums {
   }
 
   Kind kind_of(int64_t row) const {
-    const Table facts = table_of(row).facts;
-    return facts == Table::kApi ? kApi : facts == Table::kMarker ? kMarker : kGpu;
+    const Named& table = table_of(row);
+    if (table.facts == Table::kMarker) return kMarker;
+    if (table.facts != Table::kApi) return kGpu;
+    const int64_t function = row - table.from;
+    switch (host_kind(event::from_cell(trace::cell<column::Function::domain>(trace_, function)),
+                      trace::text<column::Function::name>(trace_, function))) {
+      case HostKind::kOperator:
+        return kOperator;
+      case HostKind::kPython:
+        return kPython;
+      case HostKind::kFunction:
+        return kFunction;
+      case HostKind::kWait:
+        return kWait;
+      default:
+        return kApi;
+    }
   }
   std::string name_of(int64_t row) const {
     const Named& table = table_of(row);
@@ -142,6 +160,7 @@ class NamedSums {
 
   template <typename LineOf>
   Status add(std::span<const Table> facts, LineOf line_of) {
+    TACHO_ASSIGN(const walk::ProgramRanges ranges, walk::ProgramRanges::make(trace_));
     std::unordered_map<int64_t, Line> lines;
     walk::Sweep sweep(trace_, facts, walk::kSweepDim);
     walk::RowSlice slice;
@@ -151,6 +170,7 @@ class NamedSums {
           *std::find_if(tables_.begin(), tables_.end(), [&](const Named& one) { return one.facts == slice.table; });
       for (size_t i = 0; i < slice.rows; ++i) {
         const int64_t dim = slice.dim[i];
+        if (slice.table == Table::kMarker && !ranges.has(slice.track, dim)) continue;
         Sum& sum = sums_[table.from + (dim >= 0 && dim < table.count ? dim : 0)];
         ++sum.calls;
         if (slice.duration[i] == kUnknown) continue;
@@ -170,7 +190,7 @@ class NamedSums {
   int64_t rows_ = 0;
   trace::Scratch scratch_;
   Sum* sums_ = nullptr;
-  std::array<int64_t, 3> all_{};
+  std::array<int64_t, kEnd> all_{};
 };
 
 }  // namespace

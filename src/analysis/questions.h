@@ -33,8 +33,9 @@ Result<report::Answer> queue_depth(const trace::Trace& trace);
 /// Per GPU: how long each number of operations ran at the same time, and how long copies overlapped kernels.
 Result<report::Answer> overlap(const trace::Trace& trace);
 
-/// Exclusive time of API calls and markers (per thread) and of GPU operations (per GPU). Time counts only for the
-/// innermost call or range or, on a GPU, for the operation that began last. Percentages are of the row's kind.
+/// Exclusive time of API calls, operators, functions and markers (per thread) and of GPU operations (per GPU). Time
+/// counts only for the innermost call or range or, on a GPU, for the operation that began last. Percentages are of the
+/// row's kind; functions of Python that only wait are the last kind.
 Result<report::Answer> exclusive(const trace::Trace& trace);
 
 /// GPU operations by duration: count and total time of each bin between the bounds (ns, ascending).

@@ -3,13 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <tuple>
 
 #include "analysis/accumulate.h"
 #include "analysis/call_kind.h"
+#include "analysis/host/own_time.h"
+#include "analysis/kernels/launch_shape.h"
 #include "analysis/names.h"
 #include "analysis/operators/places.h"
 #include "base/files/sorted_file.h"
@@ -23,6 +28,7 @@
 #include "trace/read/rows.h"
 #include "trace/store/hash.h"
 #include "trace/write/scratch.h"
+#include "walk/names/program_ranges.h"
 #include "walk/sweep.h"
 #include "walk/time/busy_time.h"
 
@@ -100,13 +106,9 @@ std::pair<std::string, std::string> name_of(const trace::Trace& trace, By by, in
       if (options.truncate) name = short_name(name);
       std::string shape;
       if (options.per_shape) {
-        const auto cell = [&](int at) { return trace.cell(Table::kKernel, dim, at); };
-        const auto size = [](int64_t value) {
-          return value == event::kUnknown ? std::string("?") : std::to_string(value);
-        };
-        shape = size(cell(column::Kernel::grid_x)) + "x" + size(cell(column::Kernel::grid_y)) + "x" +
-                size(cell(column::Kernel::grid_z)) + " / " + size(cell(column::Kernel::group_x)) + "x" +
-                size(cell(column::Kernel::group_y)) + "x" + size(cell(column::Kernel::group_z));
+        const LaunchShapeText text = launch_shape(trace, dim, options.blocks, "x");
+        const auto known = [](const std::string& size) { return size.empty() ? std::string("?") : size; };
+        shape = fmt::format("grid {}, {} {}", known(text.grid), text.group_title, known(text.group));
       }
       return {std::move(name), std::move(shape)};
     }
@@ -165,6 +167,16 @@ void close(Accumulator& sum) {
   sum.row.stddev = sum.sums.stddev();
 }
 
+// Whether the trace has rows that nest within others of their kind, whose times must not be added up. Sums of
+// --aggregate cannot be taken apart.
+bool any_nests(const trace::Trace& trace) {
+  if (trace.aggregated()) return false;
+  if (trace.rows(Table::kMarker) > 0) return true;
+  for (int64_t row = 1; row < trace.rows(Table::kFunction); ++row)
+    if (functions_nest(event::from_cell(trace::cell<column::Function::domain>(trace, row)))) return true;
+  return false;
+}
+
 Result<std::vector<StatRow>> by_domain(const trace::Trace& trace, const StatOptions& options) {
   std::vector<StatRow> rows;
   const auto add = [&](std::string name, Accumulator& sum) {
@@ -181,12 +193,20 @@ Result<std::vector<StatRow>> by_domain(const trace::Trace& trace, const StatOpti
       {Table::kFill, "MEMORY_FILL"},         {Table::kAllocation, "MEMORY_ALLOCATION"},
       {Table::kMarker, "MARKER_API"},        {Table::kSync, "SYNCHRONIZATION"},
       {Table::kOverhead, "OVERHEAD"}};
+  const bool own = options.of_program && any_nests(trace);
+  OwnTimes times;
+  if (own) {
+    TACHO_ASSIGN(times, own_times(trace, options.process));
+  }
   for (const auto& [table, name] : kTables) {
     Accumulator sum;
-    TACHO_TRY(trace.visit_summaries(table, [&](std::span<const trace::Summary> summaries) {
-      for (const trace::Summary& summary : summaries)
-        if (of_process(summary)) sum.add(summary);
-    }));
+    if (own && table == Table::kMarker)
+      sum.sums = times[HostKind::kMarker];
+    else
+      TACHO_TRY(trace.visit_summaries(table, [&](std::span<const trace::Summary> summaries) {
+        for (const trace::Summary& summary : summaries)
+          if (of_process(summary)) sum.add(summary);
+      }));
     add(name, sum);
   }
   std::vector<Accumulator> domains(static_cast<size_t>(event::Domain::kEnd));
@@ -196,12 +216,24 @@ Result<std::vector<StatRow>> by_domain(const trace::Trace& trace, const StatOpti
       if (of_process(summary) && domain < domains.size()) domains[domain].add(summary);
     }
   }));
+  Accumulator waits;
+  if (own) {
+    static constexpr std::pair<event::Domain, HostKind> kNesting[] = {{event::Domain::kPython, HostKind::kPython},
+                                                                      {event::Domain::kOperator, HostKind::kOperator},
+                                                                      {event::Domain::kHost, HostKind::kFunction}};
+    for (const auto& [domain, kind] : kNesting) domains[static_cast<size_t>(domain)].sums = times[kind];
+    waits.sums = times[HostKind::kWait];
+  }
   for (size_t d = 0; d < domains.size(); ++d) {
     std::string name(event::to_string(static_cast<event::Domain>(d)));
     for (char& c : name) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
     add(name + "_API", domains[d]);
   }
   finish(rows);
+  // Waiting is no work: last, and no part of the whole.
+  add("PYTHON_WAIT", waits);
+  if (!rows.empty() && rows.back().name == "PYTHON_WAIT")
+    rows.back().percent = std::numeric_limits<double>::quiet_NaN();
   return rows;
 }
 
@@ -225,13 +257,15 @@ struct StatTable::State {
   trace::Scratch sums;           // Sums, by dimension row; of rows with one name all are in the first
   trace::Scratch order;          // int64 dimension rows, as they are given out
   size_t rows = 0;
-  int64_t calls = 0, total = 0;
+  int64_t calls = 0, total = 0, left_out = 0;
   double whole = 0;  // ns
   bool grouped = false;
 
   Sums& sum(int64_t dim) const { return static_cast<Sums*>(sums.data())[dim]; }
   std::span<int64_t> dims() const { return {static_cast<int64_t*>(order.data()), rows}; }
   bool wants_function(int64_t dim) const;
+  Status add_summaries();
+  Status merge_names(size_t known, const std::function<trace::Scratch(size_t)>& take);
   template <auto track, auto duration, auto dim, auto bytes>
   Status add_sizes();
   Status fill();
@@ -240,6 +274,7 @@ struct StatTable::State {
 bool StatTable::State::wants_function(int64_t dim) const {
   const auto domain = static_cast<event::Domain>(trace->cell(Table::kFunction, dim, column::Function::domain));
   if (options.domain && domain != *options.domain) return false;
+  if (!options.nested && functions_nest(domain)) return false;
   return !options.runtime_calls ||
          call_kind(domain, trace->text(Table::kFunction, dim, column::Function::name)) != CallKind::kNone;
 }
@@ -255,36 +290,36 @@ Status StatTable::State::add_sizes() {
   return status;
 }
 
-Status StatTable::State::fill() {
-  const std::string folder = temporary_folder();
-  const auto take = [&](size_t bytes) { return trace::Scratch(bytes, bytes > kOwnMemory ? folder : std::string()); };
-  const auto known = static_cast<size_t>(std::max<int64_t>(trace->rows(dimension_of(by)), 1));
-  sums = take(known * sizeof(Sums));
-  TACHO_TRY(trace->visit_summaries(table_of(by), [&](std::span<const trace::Summary> summaries) {
+// The sums of each dimension row.
+Status StatTable::State::add_summaries() {
+  std::optional<walk::ProgramRanges> ranges;
+  if (by == By::kMarker && options.of_program) {
+    TACHO_ASSIGN(ranges, walk::ProgramRanges::make(*trace));
+  }
+  return trace->visit_summaries(table_of(by), [&](std::span<const trace::Summary> summaries) {
     for (const trace::Summary& summary : summaries) {
       if (options.process && trace->cell(Table::kTrack, summary.track, column::Track::process) != *options.process)
         continue;
+      if (ranges && !ranges->has(summary.track, summary.dim)) {
+        left_out += summary.count + summary.unknown;
+        continue;
+      }
       sum(summary.dim).add(summary);
       if (trace->aggregated()) add_saturating(sum(summary.dim).bytes, summary.bytes);
     }
-  }));
-  if (!options.sizes) {
-    // Nobody asks for them.
-  } else if (trace->aggregated()) {
-    for (size_t dim = 0; dim < known; ++dim) sum(static_cast<int64_t>(dim)).assume_sizes();
-  } else if (by == By::kCopy) {
-    using C = column::Copy;
-    TACHO_TRY((add_sizes<C::track, C::duration, C::dim, C::bytes>()));
-  } else if (by == By::kFill) {
-    using F = column::Fill;
-    TACHO_TRY((add_sizes<F::track, F::duration, F::dim, F::bytes>()));
-  }
+  });
+}
 
+// One row for each name: adds up its dimension rows in the first of them, and makes `order`.
+Status StatTable::State::merge_names(size_t known, const std::function<trace::Scratch(size_t)>& take) {
   SortedFile<Named> names;
   for (int64_t dim = 0; dim < static_cast<int64_t>(known); ++dim) {
     const Sums& of_dim = sum(dim);
     if (of_dim.count == 0 && of_dim.unknown == 0) continue;
-    if (by == By::kApi && !wants_function(dim)) continue;
+    if (by == By::kApi && !wants_function(dim)) {
+      left_out += of_dim.count + of_dim.unknown;
+      continue;
+    }
     auto [name, group] = name_of(*trace, by, dim, options);
     if (!options.groups) group.clear();
     grouped |= !group.empty();
@@ -306,6 +341,27 @@ Status StatTable::State::fill() {
       static_cast<int64_t*>(order.data())[rows++] = one.dim;
     }
   }
+  return {};
+}
+
+Status StatTable::State::fill() {
+  const std::string folder = temporary_folder();
+  const auto take = [&](size_t bytes) { return trace::Scratch(bytes, bytes > kOwnMemory ? folder : std::string()); };
+  const auto known = static_cast<size_t>(std::max<int64_t>(trace->rows(dimension_of(by)), 1));
+  sums = take(known * sizeof(Sums));
+  TACHO_TRY(add_summaries());
+  if (!options.sizes) {
+    // Nobody asks for them.
+  } else if (trace->aggregated()) {
+    for (size_t dim = 0; dim < known; ++dim) sum(static_cast<int64_t>(dim)).assume_sizes();
+  } else if (by == By::kCopy) {
+    using C = column::Copy;
+    TACHO_TRY((add_sizes<C::track, C::duration, C::dim, C::bytes>()));
+  } else if (by == By::kFill) {
+    using F = column::Fill;
+    TACHO_TRY((add_sizes<F::track, F::duration, F::dim, F::bytes>()));
+  }
+  TACHO_TRY(merge_names(known, take));
 
   const auto longer = [&](int64_t a, int64_t b) {
     return sum(a).total != sum(b).total ? sum(a).total > sum(b).total : a < b;
@@ -342,6 +398,7 @@ Result<StatTable> StatTable::make(const trace::Trace& trace, By by, const StatOp
   state->trace = &trace;
   state->by = by;
   state->options = options;
+  if (options.per_shape) state->options.blocks = grids_in_blocks(trace);
   if (by == By::kDomain) {
     TACHO_ASSIGN(state->domains, by_domain(trace, options));
     state->rows = state->domains.size();
@@ -363,6 +420,9 @@ int64_t StatTable::calls() const {
 }
 int64_t StatTable::total() const {
   return state_->total;
+}
+int64_t StatTable::left_out() const {
+  return state_->left_out;
 }
 bool StatTable::grouped() const {
   return state_->grouped;

@@ -16,14 +16,14 @@ namespace tacho::analysis {
 
 struct StatRow {
   std::string name;
-  std::string group;         // domain of an API function, direction of a copy; empty otherwise
+  std::string group;         // domain of an API function, launch shape of a kernel; empty otherwise
   int64_t count = 0;         // rows, including those of unknown duration
   int64_t unknown = 0;       // rows of unknown duration, which no time below includes
   int64_t total = 0;         // ns
   int64_t min = 0, max = 0;  // ns
   double mean = 0;           // ns
   double stddev = 0;         // ns, sample standard deviation (n - 1); 0 for one call
-  double percent = 0;        // of the sum of `total` over all rows of this answer
+  double percent = 0;        // of the sum of `total` over all rows of this answer; NaN = no part of the whole
   int64_t bytes = 0;         // copies and fills: over the `sized` rows, whose size is known
   int64_t sized = 0;
   int64_t sized_ns = 0;  // time of the sized rows
@@ -44,11 +44,16 @@ struct StatOptions {
   bool groups = true;                        // rows of one name in several groups (a marker's domain) stay apart
   bool mangled = false;                      // keep kernel names as the runtime gives them
   bool truncate = false;                     // kernels by short_name()
-  bool per_shape = false;                    // kernels: one row per launch shape
+  bool per_shape = false;                    // kernels: one row per launch shape, "grid 132x1x1 blocks, block ..."
+  bool blocks = false;                       // set by StatTable: grids_in_blocks()
   std::optional<int64_t> process = {};       // row of table process
   std::optional<event::Domain> domain = {};  // kApi only
   bool runtime_calls = false;  // kApi: without operators, functions of Python, MPI and the like (call_kind.h)
-  bool sizes = true;           // copies and fills: reads their rows for StatRow::bytes and sized, else these are 0
+  bool nested = true;          // kApi: also functions that call each other, whose times overlap (functions_nest())
+  /// kMarker: leaves out what a profiler wrote about itself, and ranges of devices that repeat a range of the host by
+  /// name. kDomain: adds up own times of what nests (analysis/host/own_time.h) instead of times that overlap.
+  bool of_program = false;
+  bool sizes = true;  // copies and fills: reads their rows for StatRow::bytes and sized, else these are 0
 };
 
 /// Statistics of any number of names in bounded memory: row() makes texts on request, and the numbers of many names lie
@@ -67,6 +72,8 @@ class StatTable {
   int64_t total() const;  // ns, over all rows
   /// True if any row has a group.
   bool grouped() const;
+  /// Calls or ranges that StatOptions::nested or of_program left out.
+  int64_t left_out() const;
 
  private:
   struct State;

@@ -19,9 +19,9 @@ def torch_missing():
 
 
 class Base(harness.Case):
-    def operators(self, file="t.tacho", by="operator"):
+    def operators(self, file="t.tacho", by="operator", more=()):
         """{(name, phase): row} of tacho stats."""
-        result = self.run_command(TACHO, "stats", file, "--by", by, "--output-format", "json")
+        result = self.run_command(TACHO, "stats", file, "--by", by, *more, "--output-format", "json")
         table = json.loads(result.stdout)
         titles = [column["title"] if isinstance(column, dict) else column for column in table["columns"]]
         rows = [dict(zip(titles, row)) for row in table["rows"]]
@@ -53,7 +53,7 @@ class Torch(Base):
             self.assertEqual(rows[name, phase]["Calls"], batches, name)
             self.assertGreaterEqual(rows[name, phase]["TotalHostNs"], rows[name, phase]["SelfHostNs"])
         self.assertEqual(sum(row["Calls"] for key, row in rows.items() if key[1] == "data"), 9)
-        modules = self.operators(by="module")
+        modules = self.operators(by="module", more=["--instances"])
         for name, phase, kernels in (("Net.first", "forward", 1), ("Net.first", "backward", 1),
                                      ("Net.layers.0", "forward", 1), ("Net.layers.0", "backward", 1),
                                      ("Net.layers.1", "forward", 1)):

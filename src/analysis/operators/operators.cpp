@@ -17,6 +17,7 @@
 #include "base/format.h"
 #include "base/saturating.h"
 #include "event/schema.h"
+#include "report/text.h"
 #include "trace/read/rows.h"
 #include "walk/calls/call_index.h"
 #include "walk/calls/open_ranges.h"
@@ -561,6 +562,7 @@ class OperatorSweep {
       } else {
         tree_.nodes[node].work.add(work);
         tree_.whole.add(work);
+        if (node == 0 && call == nullptr) tree_.uncalled.add(work);
       }
       if (dispatch && visitor_.kernel)
         visitor_.kernel({row.track, row.start, row.duration, row.dim, row.correlation, row.graph_node}, operation);
@@ -760,71 +762,134 @@ Result<std::string> torch_sentence(const trace::Trace& trace) {
   return std::string();
 }
 
-std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by) {
-  const bool modules = by == OperatorBy::kModule;
-  std::map<std::tuple<std::string, uint32_t, OperatorPhase>, OperatorRow> rows;
-  const auto row_of = [&](const std::string& name, uint32_t shapes, OperatorPhase phase) -> OperatorRow& {
-    OperatorRow& row = rows[{name, shapes, phase}];
-    row.name = name;
-    row.shapes = tree.texts[shapes];
-    row.phase = phase;
-    return row;
-  };
-  const auto shapes_of = [&](const OperatorNode& node) { return modules ? 0 : node.shapes; };
-  const auto name_of = [&](const OperatorNode& node) { return tree.texts[modules ? node.module : node.name]; };
-  for (uint32_t at = 1; at < tree.nodes.size(); ++at) {
-    const OperatorNode& node = tree.nodes[at];
-    const bool own = !modules || node.level == OperatorLevel::kModule;
+namespace {
+
+// "Conv2d" of "nn.Module.Conv2d.forward"
+std::string class_of(std::string_view name) {
+  if (name.starts_with("nn.Module.")) name.remove_prefix(10);
+  if (name.ends_with(".forward")) name.remove_suffix(8);
+  return std::string(name);
+}
+
+// The rows of a table of operators, filled node by node.
+class OperatorTable {
+ public:
+  OperatorTable(const OperatorTree& tree, OperatorBy by)
+      : tree_(tree), by_(by), modules_(by != OperatorBy::kOperator), class_(tree.nodes.size(), 0) {
+    // Parents come before children.
+    for (uint32_t at = 1; at < tree.nodes.size(); ++at) {
+      const OperatorNode& node = tree.nodes[at];
+      class_[at] = node.level == OperatorLevel::kModule ? node.name : class_[node.parent];
+    }
+  }
+
+  void add(uint32_t at) {
+    const OperatorNode& node = tree_.nodes[at];
+    const bool module = node.level == OperatorLevel::kModule;
     // Work outside of modules, such as the optimizer's, has a row of its own in the table of modules.
-    const std::string name = modules && node.module == 0 ? fmt::format("({})", to_string(node.phase)) : name_of(node);
+    const std::string name = modules_ && node.module == 0 ? fmt::format("({})", to_string(node.phase)) : name_of(at);
     OperatorRow& self = row_of(name, shapes_of(node), node.phase);
-    if (own) self.calls += node.calls;
+    if (!modules_ || module) self.calls += node.calls;
     add_saturating(self.host_self, node.host_ns);
     self.self.add(node.work);
-    if (!modules && node.fused != 0) self.kind = tree.texts[node.fused];
-    if (modules && node.level == OperatorLevel::kModule) {
-      std::string kind = tree.texts[node.name];
-      if (kind.starts_with("nn.Module.")) kind.erase(0, 10);
-      if (kind.ends_with(".forward")) kind.resize(kind.size() - 8);
-      self.kind = std::move(kind);
+    if (!modules_ && node.fused != 0) self.kind = tree_.texts[node.fused];
+    if (by_ == OperatorBy::kModule && module) self.kind = class_of(tree_.texts[node.name]);
+    if (by_ == OperatorBy::kClass && module && modules_of_[{name, node.phase}].insert(node.module).second)
+      ++self.modules;
+    add_totals(at, name);
+    if (node.level == OperatorLevel::kCall)
+      add_saturating(row_of(name, shapes_of(node), node.phase).host_total, node.whole_ns);
+  }
+
+  std::vector<OperatorRow> take() {
+    std::vector<OperatorRow> out;
+    for (auto& [key, row] : rows_) out.push_back(std::move(row));
+    std::stable_sort(out.begin(), out.end(), [](const OperatorRow& a, const OperatorRow& b) {
+      if (a.self.ns != b.self.ns) return a.self.ns > b.self.ns;
+      if (a.total.ns != b.total.ns) return a.total.ns > b.total.ns;
+      return a.host_self > b.host_self;
+    });
+    const DeviceWork& outside = tree_.nodes[0].work;
+    if (outside.ns > 0 || outside.kernels > 0) {
+      OperatorRow none;
+      none.name = modules_ ? "(no module)" : "(no operator)";
+      none.self = none.total = outside;
+      out.push_back(std::move(none));
     }
+    return out;
+  }
+
+ private:
+  uint32_t shapes_of(const OperatorNode& node) const { return modules_ ? 0 : node.shapes; }
+  OperatorRow& row_of(const std::string& name, uint32_t shapes, OperatorPhase phase) {
+    OperatorRow& row = rows_[{name, shapes, phase}];
+    row.name = name;
+    row.shapes = tree_.texts[shapes];
+    row.phase = phase;
+    return row;
+  }
+  std::string name_of(uint32_t at) const {
+    const OperatorNode& node = tree_.nodes[at];
+    if (by_ == OperatorBy::kClass) return class_of(tree_.texts[class_[at]]);
+    return tree_.texts[modules_ ? node.module : node.name];
+  }
+
+  // Adds the node to the totals of the operators around it, each name once.
+  void add_totals(uint32_t at, const std::string& name) {
+    const OperatorNode& node = tree_.nodes[at];
     std::set<std::pair<std::string, uint32_t>> seen;
-    for (uint32_t up = at; up != 0; up = tree.nodes[up].parent) {
-      const OperatorNode& outer = tree.nodes[up];
-      if (modules && outer.module == 0 && node.module != 0) continue;
-      std::string above = modules && outer.module == 0 ? name : name_of(outer);
+    for (uint32_t up = at; up != 0; up = tree_.nodes[up].parent) {
+      const OperatorNode& outer = tree_.nodes[up];
+      if (modules_ && outer.module == 0 && node.module != 0) continue;
+      std::string above = modules_ && outer.module == 0 ? name : name_of(up);
       if (!seen.emplace(above, shapes_of(outer)).second) continue;
       OperatorRow& total = row_of(above, shapes_of(outer), node.phase);
       // Operators of the backward passes stand below their forward operators, not below the call that ran them.
       if (outer.level != OperatorLevel::kCall) add_saturating(total.host_total, node.host_ns);
       total.total.add(node.work);
       // A function that is an ATen operator under another name has a row, too.
-      if (modules || outer.level != OperatorLevel::kAten || tree.nodes[outer.parent].level == OperatorLevel::kAten)
+      if (modules_ || outer.level != OperatorLevel::kAten || tree_.nodes[outer.parent].level == OperatorLevel::kAten)
         continue;
-      std::string function = part_of(tree, outer);
-      if (function == tree.texts[outer.name] || !seen.emplace(function, shapes_of(outer)).second) continue;
+      std::string function = part_of(tree_, outer);
+      if (function == tree_.texts[outer.name] || !seen.emplace(function, shapes_of(outer)).second) continue;
       OperatorRow& as_function = row_of(function, shapes_of(outer), node.phase);
       if (up == at) as_function.calls += node.calls;
       add_saturating(as_function.host_total, node.host_ns);
       as_function.total.add(node.work);
     }
-    if (node.level == OperatorLevel::kCall)
-      add_saturating(row_of(name, shapes_of(node), node.phase).host_total, node.whole_ns);
   }
-  std::vector<OperatorRow> out;
-  for (auto& [key, row] : rows) out.push_back(std::move(row));
-  if (tree.nodes[0].work.ns > 0 || tree.nodes[0].work.kernels > 0) {
-    OperatorRow none;
-    none.name = modules ? "(no module)" : "(no operator)";
-    none.self = none.total = tree.nodes[0].work;
-    out.push_back(std::move(none));
-  }
-  std::stable_sort(out.begin(), out.end(), [](const OperatorRow& a, const OperatorRow& b) {
-    if (a.self.ns != b.self.ns) return a.self.ns > b.self.ns;
-    if (a.total.ns != b.total.ns) return a.total.ns > b.total.ns;
-    return a.host_self > b.host_self;
-  });
-  return out;
+
+  const OperatorTree& tree_;
+  OperatorBy by_;
+  bool modules_;
+  std::vector<uint32_t> class_;  // by node: the text of its innermost module's name; 0 = none
+  std::map<std::tuple<std::string, uint32_t, OperatorPhase>, OperatorRow> rows_;
+  std::map<std::pair<std::string, OperatorPhase>, std::set<uint32_t>> modules_of_;
+};
+
+}  // namespace
+
+std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by) {
+  OperatorTable table(tree, by);
+  for (uint32_t at = 1; at < tree.nodes.size(); ++at) table.add(at);
+  return table.take();
+}
+
+std::string without_operator_sentence(const OperatorTree& tree) {
+  const DeviceWork& outside = tree.nodes[0].work;
+  if (outside.ns <= 0 && outside.kernels == 0) return {};
+  const auto part = [&](int64_t ns) {
+    return fmt::format("{} ({:.1f} %)", report::format_duration(static_cast<double>(ns)),
+                       tree.whole.ns > 0 ? 100.0 * static_cast<double>(ns) / static_cast<double>(tree.whole.ns) : 0.0);
+  };
+  const int64_t called = outside.ns - tree.uncalled.ns;
+  const std::string head = part(outside.ns) + " of GPU time has no operator: ";
+  if (called <= 0) return head + "the calls that launched it are not in this recording.";
+  if (tree.uncalled.ns <= 0) return head + "it was launched outside of all operators.";
+  return head +
+         fmt::format("{} was launched outside of all operators, and the calls that launched the other {} are not "
+                     "in this recording.",
+                     part(called), part(tree.uncalled.ns));
 }
 
 }  // namespace tacho::analysis

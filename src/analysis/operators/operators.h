@@ -67,8 +67,9 @@ struct OperatorNode {
 struct OperatorTree {
   std::vector<std::string> texts;  // 0 is empty
   std::vector<OperatorNode>
-      nodes;         // parents before children; 0 is the root, which has the work outside of all operators
-  DeviceWork whole;  // of the trace
+      nodes;            // parents before children; 0 is the root, which has the work outside of all operators
+  DeviceWork whole;     // of the trace
+  DeviceWork uncalled;  // of the root's work, that whose launching call is not in the trace
   int64_t graph_unnamed =
       0;                 // kernels, copies and fills of CUDA graphs whose node was made before tracing, or out of sight
   DeviceWork estimated;  // divided by GraphShares; part of `whole`
@@ -149,21 +150,31 @@ Result<OperatorTree> operator_tree(const trace::Trace& trace, const OperatorVisi
 /// imported, or ran on the CPU. Empty when there is nothing to say, and for a trace without --torch-trace.
 Result<std::string> torch_sentence(const trace::Trace& trace);
 
-enum class OperatorBy : uint8_t { kOperator, kModule };
+enum class OperatorBy : uint8_t {
+  kOperator,
+  kModule,  ///< each place in the model by itself: "Net.conv1"
+  kClass,   ///< all modules of a class together: "Conv2d"
+};
 
 struct OperatorRow {
   std::string name;  // "torch.nn.functional.conv2d", "Net.conv1"
   OperatorPhase phase = OperatorPhase::kForward;
   std::string
       kind;  // kModule: its class, "Conv2d"; a compiled kernel: what was fused, "aten.add,aten.relu train.py:31"
-  std::string shapes;  // kOperator: of the inputs, "[[8, 3], []]", if the tree tells them apart; empty = unknown
+  std::string shapes;   // kOperator: of the inputs, "[[8, 3], []]", if the tree tells them apart; empty = unknown
+  int64_t modules = 0;  // kClass: how many modules of the class ran
   int64_t calls = 0;
   int64_t host_self = 0, host_total = 0;  // ns
   DeviceWork self, total;
 };
-/// A row for each name, shapes and phase; by device time, then by host time, longest first. Times of operators within
-/// operators of the same name and shapes count once. Work of a backward operator belongs, in the backward phase, to its
-/// forward operators and modules.
+/// A row for each name, shapes and phase; by device time, then by host time, longest first, and at the end
+/// "(no operator)" or "(no module)" with the work outside of all. Times of operators within operators of the same name
+/// and shapes count once. Work of a backward operator belongs, in the backward phase, to its forward operators and
+/// modules.
 std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by);
+
+/// "13.74 ms of it (30.1 %) has no operator: the calls that launched it are not in this recording."; empty if all work
+/// has one.
+std::string without_operator_sentence(const OperatorTree& tree);
 
 }  // namespace tacho::analysis

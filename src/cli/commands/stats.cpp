@@ -3,6 +3,7 @@
 #include "analysis/stats.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -46,8 +47,14 @@ std::vector<Cell> name_cells(const analysis::StatRow& row, bool grouped, bool by
   const bool timed = row.count > row.unknown;
   const auto whole = [&](int64_t value) { return timed ? Cell(value) : Cell(); };
   const auto real = [&](double value) { return timed ? Cell(value) : Cell(); };
-  std::vector<Cell> cells = {row.name,          row.count,      whole(row.total), real(row.mean),
-                             real(row.percent), whole(row.min), whole(row.max),   real(row.stddev)};
+  std::vector<Cell> cells = {row.name,
+                             row.count,
+                             whole(row.total),
+                             real(row.mean),
+                             std::isnan(row.percent) ? Cell() : real(row.percent),
+                             whole(row.min),
+                             whole(row.max),
+                             real(row.stddev)};
   if (grouped) cells.emplace_back(row.group);
   if (bytes) {
     cells.push_back(row.sized > 0 ? Cell(row.bytes) : Cell());
@@ -62,8 +69,32 @@ std::string_view rows_of(analysis::By by) {
   return kWords[static_cast<size_t>(by)];
 }
 
-// `whole`: the rows whose time the percentages are of.
-Answer name_answer(const analysis::StatTable& table, bool bytes, std::string_view whole) {
+// What a table by name is without, and what its times are.
+std::vector<std::string> name_notes(const analysis::StatTable& table, analysis::By by) {
+  std::vector<std::string> notes;
+  const int64_t out = table.left_out();
+  if (by == analysis::By::kApi && out > 0)
+    notes.push_back(fmt::format("{} call{} of operators and functions that call each other left out: --by operator, "
+                                "--by line and tacho report topex show them, --nested adds them to this table.",
+                                out, out == 1 ? "" : "s"));
+  if (by == analysis::By::kMarker && out > 0)
+    notes.push_back(fmt::format("{} entr{} left out: the profiler's own, and ranges of GPUs that repeat the host's.",
+                                out, out == 1 ? "y" : "ies"));
+  if (by != analysis::By::kDomain) return notes;
+  for (size_t i = 0; i < table.size(); ++i) {
+    const std::string name = table.row(i).name;
+    if (name == "MARKER_API" || name == "PYTHON_API" || name == "OPERATOR_API" || name == "HOST_API") {
+      notes.emplace_back(
+          "Times of markers, operators and functions are their own: without the calls and ranges in them.");
+      break;
+    }
+  }
+  return notes;
+}
+
+// `whole`: the rows whose time the percentages are of; empty = times overlap, so percentages would mislead.
+// `shapes`: the group is a kernel's launch shape.
+Answer name_answer(const analysis::StatTable& table, bool bytes, bool shapes, std::string_view whole) {
   Answer answer;
   answer.columns = {{"Name", "Name"},
                     {"Calls", "Calls", Unit::kCount},
@@ -74,9 +105,11 @@ Answer name_answer(const analysis::StatTable& table, bool bytes, std::string_vie
                     {"MaxNs", "Max", Unit::kNs, 2},
                     {"StdDev", "StdDev", Unit::kNs, 3}};
   const bool grouped = table.grouped();
-  answer.shown = {2, 4, 1, 3, 5, 6, 7};
+  answer.shown = {2, 1, 3, 5, 6, 7};
+  if (!whole.empty()) answer.shown.insert(answer.shown.begin() + 1, 4);
   const auto add = [&](Answer::Column column) { answer.columns.push_back(std::move(column)); };
-  if (grouped) add({.name = "Group", .title = "Group", .leave_out = 4, .whole = true});
+  if (grouped)
+    add({.name = "Group", .title = shapes ? "Launch shape" : "Group", .leave_out = shapes ? 0 : 4, .whole = true});
   if (bytes) {
     answer.shown.push_back(answer.columns.size());
     add({"Bytes", "Bytes", Unit::kBytes});
@@ -249,7 +282,9 @@ int place_stats(const std::string& file, analysis::Place place, const std::strin
 
 // By operator
 
-Answer operator_answer(const std::vector<analysis::OperatorRow>& rows, int64_t whole, bool modules, bool shapes) {
+Answer operator_answer(const std::vector<analysis::OperatorRow>& rows, int64_t whole, analysis::OperatorBy by,
+                       bool shapes) {
+  const bool classes = by == analysis::OperatorBy::kClass, modules = by == analysis::OperatorBy::kModule;
   const auto any = [&](const auto& value) {
     return std::any_of(rows.begin(), rows.end(), [&](const analysis::OperatorRow& row) { return value(row) > 0; });
   };
@@ -257,7 +292,9 @@ Answer operator_answer(const std::vector<analysis::OperatorRow>& rows, int64_t w
              copies = any([](const auto&row) { return row.total.bytes; });
   Answer answer;
   answer.columns = {
-      {"Name", modules ? "Module" : "Operator"},
+      {"Name", modules   ? "Module"
+               : classes ? "Class"
+                         : "Operator"},
       {.name = modules ? "Class" : "MadeOf", .title = "Class", .leave_out = 4},
       {"Phase", ""},
       {.name = "Calls", .title = "Calls", .unit = Unit::kCount, .leave_out = 1, .dash_zero = true},
@@ -272,18 +309,22 @@ Answer operator_answer(const std::vector<analysis::OperatorRow>& rows, int64_t w
       {"", "% of GPU", Unit::kPercent, 6},
       {.name = "", .title = "Phase", .whole = true},
       {shapes ? "InputShapes" : "", shapes ? "Input shapes" : ""}};
+  if (classes) answer.columns[1] = {.name = "Modules", .title = "Modules", .unit = Unit::kCount, .dash_zero = true};
   if (device) answer.shown = {6, 12, 7, 9, 10};
   if (copies) answer.shown.push_back(11);
-  answer.shown.insert(answer.shown.end(), {4, 5, 3, 13, 0});
+  answer.shown.insert(answer.shown.end(), {4, 5, 3, 13});
+  if (classes) answer.shown.push_back(1);
+  answer.shown.push_back(0);
   if (modules) answer.shown.push_back(1);
   if (shapes) answer.shown.push_back(14);
   for (const analysis::OperatorRow& row : rows) {
     const std::string phase(analysis::to_string(row.phase));
-    answer.rows.push_back(
-        {row.name, row.kind, phase, row.calls, row.host_self, row.host_total, row.self.ns, row.total.ns,
-         row.self.kernels, row.total.kernels, row.total.launches, row.total.bytes, percent(row.self.ns, whole),
-         // Outside of operators the phase is unknown.
-         row.name.starts_with("(no ") ? Cell() : Cell(phase), row.shapes.empty() ? Cell() : Cell(row.shapes)});
+    answer.rows.push_back({row.name, classes ? Cell(row.modules) : Cell(row.kind), phase, row.calls, row.host_self,
+                           row.host_total, row.self.ns, row.total.ns, row.self.kernels, row.total.kernels,
+                           row.total.launches, row.total.bytes, percent(row.self.ns, whole),
+                           // Outside of operators the phase is unknown.
+                           row.name.starts_with("(no ") ? Cell() : Cell(phase),
+                           row.shapes.empty() ? Cell() : Cell(row.shapes)});
   }
   return answer;
 }
@@ -324,9 +365,10 @@ std::vector<std::string> operator_notes(const analysis::OperatorTree& tree, cons
   std::vector<std::string> notes;
   const auto launches = [](int64_t count) { return fmt::format("{} launch{}", count, count == 1 ? "" : "es"); };
   if (tree.whole.ns > 0)
-    notes.push_back(fmt::format(
-        "GPU time {}: {:.1f} % of it was launched within an operator.", duration(tree.whole.ns),
-        100.0 * static_cast<double>(tree.whole.ns - tree.nodes[0].work.ns) / static_cast<double>(tree.whole.ns)));
+    notes.push_back(fmt::format("GPU time {}.{}", duration(tree.whole.ns),
+                                tree.nodes[0].work.kernels == 0 && tree.nodes[0].work.ns == 0
+                                    ? " All of it was launched within operators."
+                                    : " " + analysis::without_operator_sentence(tree)));
   if (tree.spans_divided > 0)
     notes.push_back(fmt::format("Of it {} is estimated: {} of CUDA graphs, divided by what their nodes took in {} ({} "
                                 "at least).",
@@ -352,7 +394,7 @@ std::vector<std::string> operator_notes(const analysis::OperatorTree& tree, cons
   return notes;
 }
 
-int operator_stats(const std::string& file, bool modules, bool shapes, report::ShowOptions options,
+int operator_stats(const std::string& file, analysis::OperatorBy by, bool shapes, report::ShowOptions options,
                    std::optional<size_t> top, const std::string& graph_nodes) {
   constexpr size_t kRows = 30;
   const auto trace = open_trace(file);
@@ -368,13 +410,12 @@ int operator_stats(const std::string& file, bool modules, bool shapes, report::S
   const auto tree = analysis::operator_tree(**trace, {}, shares ? &*shares : nullptr, shapes);
   if (!tree) return complain(kBadInput, tree.error().message);
   std::vector<analysis::OperatorRow> rows;
-  if (tree->any())
-    rows = analysis::operator_rows(*tree, modules ? analysis::OperatorBy::kModule : analysis::OperatorBy::kOperator);
+  if (tree->any()) rows = analysis::operator_rows(*tree, by);
   const size_t all = rows.size(), most = top.value_or(options.face == report::AnswerFormat::kText ? kRows : 0);
   std::vector<std::string> fused;
-  if (!modules) fused = fused_notes(rows, most);
+  if (by == analysis::OperatorBy::kOperator) fused = fused_notes(rows, most);
   if (most != 0 && all > most) rows.resize(most);
-  Answer answer = operator_answer(rows, tree->whole.ns, modules, shapes);
+  Answer answer = operator_answer(rows, tree->whole.ns, by, shapes);
   answer.when_empty = fmt::format("{}: no operators of PyTorch; record them with tacho trace --torch-trace", file);
   if (rows.size() < all)
     answer.notes.push_back(
@@ -395,7 +436,10 @@ int run_stats(int argc, char** argv) {
   CommandOptions app("Statistics of a trace: calls, total, mean, min, max per name.", "tacho stats");
   std::string file, by_text = "kernel", format = "text";
   analysis::StatOptions options;
+  options.nested = false;
+  options.of_program = true;
   std::optional<size_t> top;
+  bool instances = false;
   bool own_code = false, all_code = false, input_shapes = false;
   std::string graph_nodes;
   app.add_option("file", file, "trace").required();
@@ -408,8 +452,12 @@ int run_stats(int argc, char** argv) {
   app.add_option("--top", top, "only the first N rows; 0 = all (default: all; 20 of call stacks as text)");
   app.add_flag("-M,--mangled-kernels", options.mangled, "kernel names as the runtime gives them");
   app.add_flag("-T,--truncate-kernels", options.truncate, "kernel names without arguments and templates");
-  app.add_flag("--shapes", options.per_shape, "kernels: one row per launch shape");
+  app.add_flag("--shapes", options.per_shape,
+               "kernels: one row per launch shape (blocks and threads of CUDA, work-items of others)");
   app.add_flag("--input-shapes", input_shapes, "operators: one row per shapes of inputs");
+  app.add_flag("--nested", options.nested,
+               "api: also operators and functions of Python, with the time of what they call");
+  app.add_flag("--instances", instances, "modules: one row per module instead of one per class");
   analysis::StackOptions stack_options;
   app.add_flag("--startup", stack_options.startup, "call stacks: keep what lies outside of the outermost Python frame");
   app.add_flag("--threads", stack_options.threads, "call stacks: tell threads apart");
@@ -435,7 +483,11 @@ int run_stats(int argc, char** argv) {
                                   : Code::kByFormat,
                        stack_options);
   if (by_text == "operator" || by_text == "module")
-    return operator_stats(file, by_text == "module", input_shapes, show_options, top, graph_nodes);
+    return operator_stats(file,
+                          by_text == "operator" ? analysis::OperatorBy::kOperator
+                          : instances           ? analysis::OperatorBy::kModule
+                                                : analysis::OperatorBy::kClass,
+                          input_shapes, show_options, top, graph_nodes);
   if (!graph_nodes.empty())
     return complain(kBadInput,
                     fmt::format("--graph-nodes goes with --by operator or module, not with --by {}", by_text));
@@ -447,7 +499,10 @@ int run_stats(int argc, char** argv) {
   const auto table = analysis::StatTable::make(**trace, *by, options);
   if (!table) return complain(kBadInput, table.error().message);
   const bool bytes = *by == analysis::By::kCopy || *by == analysis::By::kFill;
-  Answer answer = name_answer(*table, bytes, rows_of(*by));
+  const bool overlap = *by == analysis::By::kMarker || (*by == analysis::By::kApi && options.nested);
+  Answer answer = name_answer(*table, bytes, options.per_shape && *by == analysis::By::kKernel,
+                              overlap ? std::string_view() : rows_of(*by));
+  answer.notes = name_notes(*table, *by);
   if (bytes) {
     std::vector<analysis::StatRow> rows;
     for (size_t i = 0; i < table->size(); ++i) rows.push_back(table->row(i));
@@ -455,6 +510,13 @@ int run_stats(int argc, char** argv) {
       answer.remarks.push_back(fmt::format("{}: {}", *by == analysis::By::kCopy ? "copies" : "fills", unsized));
   }
   answer.when_empty = fmt::format("{}: no {} records", file, by_text);
+  if (table->size() == 0 && table->left_out() > 0) {
+    answer.when_empty += fmt::format(" but {} {}", table->left_out(),
+                                     *by == analysis::By::kApi ? "of operators and functions that call each other: see "
+                                                                 "--by operator, --by line, or --nested"
+                                                               : "of the profiler itself");
+    answer.notes.clear();
+  }
   return show(answer, **trace, show_options);
 }
 

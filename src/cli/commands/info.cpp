@@ -10,6 +10,7 @@
 #include "report/answer.h"
 #include "report/output.h"
 #include "report/shorten.h"
+#include "walk/names/program_ranges.h"
 
 namespace tacho::cli {
 
@@ -59,7 +60,8 @@ int run_info(int argc, char** argv) {
     const std::string helpers = helper_processes(**trace, shown);
     if (all_processes) {
       shown.clear();
-      for (int64_t row = 1; row < (*trace)->rows(Table::kProcess); ++row) shown.push_back(row);
+      for (int64_t row = 1; row < (*trace)->rows(Table::kProcess); ++row)
+        if (!walk::made_up_process(**trace, row)) shown.push_back(row);
     }
     for (const int64_t row : shown) {
       const int64_t pid = (*trace)->cell(Table::kProcess, row, event::column::Process::pid);

@@ -8,15 +8,16 @@
 #include <cmath>
 #include <filesystem>
 
-#include "analysis/stacks/own_code.h"
 #include "analysis/stats.h"
 #include "base/format.h"
 #include "base/job_rank.h"
+#include "cli/output/code_tables.h"
 #include "cli/output/findings.h"
 #include "cli/shared/chosen_ranks.h"
 #include "ranks/match/mpi_operations.h"
 #include "report/sections.h"
 #include "report/shorten.h"
+#include "walk/names/program_ranges.h"
 #include "walk/names/tools.h"
 #include "walk/time/span.h"
 
@@ -54,10 +55,6 @@ std::string counted(int64_t count, std::string_view one, std::string_view ending
   return fmt::format("{} {}{}", count, one, count == 1 ? "" : ending);
 }
 
-void add_table(Sections& out, const Answer& answer, size_t top) {
-  if (const size_t more = out.table(answer, top); more > 0) out.line(fmt::format("  … and {} more", more));
-}
-
 void add_stats(Sections& out, const trace::Trace& trace, analysis::By by, const std::string& title, size_t top,
                const analysis::StatOptions& options = {}) {
   const auto rows = analysis::StatTable::make(trace, by, options);
@@ -66,10 +63,13 @@ void add_stats(Sections& out, const trace::Trace& trace, analysis::By by, const 
     return;
   }
   if (rows->size() == 0) return;
-  out.heading(fmt::format(
-      "{} ({}, {})", title,
-      by == analysis::By::kKernel ? counted(rows->calls(), "dispatch", "es") : counted(rows->calls(), "call"),
-      duration(rows->total())));
+  // Ranges lie in each other: their times are not added up.
+  const bool ranges = by == analysis::By::kMarker;
+  out.heading(ranges ? fmt::format("{} ({})", title, counted(rows->calls(), "range"))
+                     : fmt::format("{} ({}, {})", title,
+                                   by == analysis::By::kKernel ? counted(rows->calls(), "dispatch", "es")
+                                                               : counted(rows->calls(), "call"),
+                                   duration(rows->total())));
   Answer answer;
   answer.columns = {{.title = "Time", .unit = Unit::kNs},
                     {.title = "% of all", .unit = Unit::kPercent},
@@ -78,6 +78,7 @@ void add_stats(Sections& out, const trace::Trace& trace, analysis::By by, const 
                     {.title = "Min", .unit = Unit::kNs, .leave_out = 1},
                     {.title = "Max", .unit = Unit::kNs, .leave_out = 2},
                     {.title = "Name"}};
+  if (ranges) answer.shown = {0, 2, 3, 4, 5, 6};
   for (size_t i = 0; i < std::min(top, rows->size()); ++i) {
     const analysis::StatRow row = rows->row(i);
     const auto time = [&](auto value) { return row.count > row.unknown ? Cell(value) : Cell(); };
@@ -86,6 +87,11 @@ void add_stats(Sections& out, const trace::Trace& trace, analysis::By by, const 
   }
   out.table(answer);
   if (rows->size() > top) out.line(fmt::format("  … and {} more", rows->size() - top));
+}
+
+// GB/s: two decimals, and for less than those show the first digits that are not 0.
+Cell rate_cell(double rate) {
+  return rate > 0 && rate < 0.01 ? Cell(fmt::format("{:.2g}", rate)) : Cell(rate);
 }
 
 void add_copies(Sections& out, const trace::Trace& trace) {
@@ -102,7 +108,7 @@ void add_copies(Sections& out, const trace::Trace& trace) {
   for (const auto* rows : {&*copies, &*fills})
     for (const analysis::StatRow& row : *rows)
       answer.rows.push_back({row.total, row.count, row.sized > 0 ? Cell(row.bytes) : Cell(),
-                             row.rate() ? Cell(*row.rate()) : Cell(), row.name});
+                             row.rate() ? rate_cell(*row.rate()) : Cell(), row.name});
   out.table(answer);
   if (const std::string unsized = analysis::unsized_sentence(*copies); !unsized.empty())
     out.sentence("Copies: " + unsized + ".");
@@ -130,43 +136,6 @@ void add_devices(Sections& out, const trace::Trace& trace, double run) {
   }
   if (!shared) answer.shown = {0, 1, 2, 4, 5};
   out.table(answer);
-}
-// Where the host spent its time: the user's own lines, or functions if no line is known, with the GPU time that they
-// launched.
-void add_host_time(Sections& out, const trace::Trace& trace, size_t top) {
-  if (trace.rows(Table::kSample) == 0) return;
-  // Finding the launching line reads every call; with more calls than this, shows only the host's time.
-  constexpr int64_t kMostCalls = 2'000'000;
-  analysis::StackOptions options;
-  options.gpu = trace.rows(Table::kApi) <= kMostCalls;
-  const auto all = analysis::stack_tree(trace, options);
-  if (!all || all->samples == 0) return;
-  const analysis::OwnShare own = analysis::own_share(*all);
-  const bool filtered = own.host_ns > 0 || own.gpu_ns > 0;
-  const analysis::StackTree tree = analysis::own_code(*all);
-  std::vector<analysis::StackRow> rows = analysis::stack_rows(tree, analysis::StackBy::kLine);
-  const bool lines =
-      std::any_of(rows.begin(), rows.end(), [](const analysis::StackRow& row) { return row.frame.line > 0; });
-  if (!lines) rows = analysis::stack_rows(tree, analysis::StackBy::kFunction);
-  std::erase_if(rows, [](const analysis::StackRow& row) { return row.self_ns == 0 && row.gpu_self_ns == 0; });
-  const auto percent = [&](int64_t ns, int64_t of) {
-    return of > 0 && ns > 0 ? Cell(static_cast<double>(ns) / static_cast<double>(of) * 100) : Cell();
-  };
-  out.heading(fmt::format("Host time ({} samples, {} of {})", all->samples, duration(all->host_ns),
-                          all->wall ? all->cpu ? "CPU and wall time" : "wall time" : "CPU time"));
-  Answer answer;
-  answer.columns = {
-      {.title = "Host", .unit = Unit::kNs, .dash_zero = true}, {.title = "% of host", .unit = Unit::kPercent},
-      {.title = "GPU", .unit = Unit::kNs, .dash_zero = true},  {.title = "% of GPU", .unit = Unit::kPercent},
-      {.title = "Where", .cut = report::Cut::kPath},           {.title = "Function"}};
-  if (tree.gpu_ns <= 0) answer.shown = {0, 1, 4, 5};
-  for (const analysis::StackRow& row : rows)
-    answer.rows.push_back({row.self_ns, percent(row.self_ns, tree.host_ns), row.gpu_self_ns,
-                           percent(row.gpu_self_ns, tree.gpu_ns), analysis::place_text(row.frame), row.frame.name});
-  add_table(out, answer, top);
-  if (filtered)
-    out.sentence(fmt::format("Your own {}: time in libraries counts for the {} that called them.",
-                             lines ? "lines" : "functions", lines ? "line" : "function"));
 }
 
 // How many rows of a table were recorded, even if --aggregate kept only their sums.
@@ -217,7 +186,7 @@ void add_findings(Sections& out, const trace::Trace& trace, const SummaryOptions
   int64_t rows = 0, work = 0;
   for (const Table table : {Table::kApi, Table::kMarker, Table::kSample}) rows += trace.rows(table);
   for (const Table table : {Table::kDispatch, Table::kCopy, Table::kFill}) work += trace.rows(table);
-  if (work == 0 || trace.aggregated()) return;
+  if ((work == 0 && trace.rows(Table::kSample) == 0) || trace.aggregated()) return;
   const std::string file = options.kept ? report::clean(trace.path()) : std::string();
   if (rows + work > options.judged_rows) {
     if (file.empty()) return;
@@ -252,6 +221,7 @@ std::string helper_processes(const trace::Trace& trace, std::vector<int64_t>& sh
   size_t count = 0;
   for (int64_t row = 1; row < rows; ++row) {
     const auto at = static_cast<size_t>(row);
+    if (walk::made_up_process(trace, row)) continue;
     const std::string name(trace.text(Table::kProcess, row, column::Process::name));
     const bool tool = walk::is_helping_tool(name);
     if (works[at] != 0 || (!tool && (sampled[at] != 0 || row == 1))) {
@@ -454,8 +424,9 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
   const size_t fewer = std::min<size_t>(options.top, 8);
   add_stats(out, trace, analysis::By::kApi, "API calls", fewer, {.runtime_calls = true});
   add_stats(out, trace, analysis::By::kApi, "MPI calls", fewer, {.domain = event::Domain::kMpi});
-  add_stats(out, trace, analysis::By::kMarker, "Markers", fewer);
-  add_host_time(out, trace, fewer);
+  add_operators(out, trace, fewer);
+  add_lines(out, trace, fewer);
+  add_stats(out, trace, analysis::By::kMarker, "Markers", fewer, {.of_program = true});
   add_mpi(out, trace, run);
   add_findings(out, trace, options);
   add_notes(out, trace, add_account(out, trace));

@@ -30,7 +30,8 @@ std::string summary_of_run(const trace::Trace& trace, SummaryOptions options, st
 /// "4 more processes without GPU work: ld (2), sh, python3-config"; empty if there are none. `shown` gets the rows of
 /// the other processes. Leaves out a process without GPU work, API calls and markers if it is a tool that programs use
 /// (shell, compiler, linker, version manager), even with call stacks, or if it has no call stacks either. Always shows
-/// at least one process, and the first one unless it is a tool.
+/// at least one process, and the first one unless it is a tool. What a profiler calls a process to have a place for its
+/// own spans is none.
 std::string helper_processes(const trace::Trace& trace, std::vector<int64_t>& shown);
 
 }  // namespace tacho::cli

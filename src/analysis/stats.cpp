@@ -522,6 +522,17 @@ std::vector<std::string> counted_sentences(const trace::Trace& trace, bool filte
   }
   std::vector<std::string> sentences;
   for (const auto& [key, number] : counts) {
+    const auto because = static_cast<event::LossReason>(key.first);
+    if (because == event::LossReason::kNoTimer || because == event::LossReason::kUnrecorded) {
+      const bool threads = because == event::LossReason::kNoTimer;
+      if (!filtered)
+        sentences.push_back(fmt::format("{} {}{}: {}", number, threads ? "thread" : "process",
+                                        number == 1 ? ""
+                                        : threads   ? "s"
+                                                    : "es",
+                                        event::to_string(because)));
+      continue;
+    }
     if ((key.first == static_cast<int64_t>(event::LossReason::kFiltered)) != filtered) continue;
     const auto number_of_table = static_cast<size_t>(key.second);
     const std::string_view what = number_of_table < event::kFactTables

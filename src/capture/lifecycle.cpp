@@ -25,6 +25,7 @@ namespace {
 }  // namespace
 
 void before_main(const void* stack_end) {
+  tape::set_preloaded();
   mpi::watch();
   // Without a sampler a process attaches when it first has something to record.
   if (sampler_asked_for() && start()) sampler::start_process(stack_end);

@@ -77,7 +77,8 @@ struct StringRecord {
   uint64_t length;
 };
 
-/// Text fields are numbers of strings. value: process generation within its pid (0 = first image).
+/// Text fields are numbers of strings. value: process generation within its pid (0 = first image). flags:
+/// kFlagPreloaded.
 struct ProcessRecord {
   RecordHeader header;
   uint32_t pid, parent_pid;
@@ -90,6 +91,9 @@ struct ProcessRecord {
   uint64_t start_raw;         // the same moment, CLOCK_MONOTONIC_RAW ns
   double ns_per_tick;         // of the host clock
 };
+/// libtacho.so was there before the program's main function, through LD_PRELOAD: it sees all threads, calls of MPI, and
+/// markers through any library. Without it a process is recorded by a runtime's own way in only.
+inline constexpr uint8_t kFlagPreloaded = 1;
 enum class HostClock : uint32_t { kTsc, kMonotonicRaw, kMonotonic };
 
 /// value: thread index of the block header. name: string, 0 = none.

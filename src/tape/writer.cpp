@@ -53,6 +53,7 @@ constinit uint32_t g_mapped_blocks = 0;
 constinit uint32_t g_slot_of_parent = event::kUnknown32;
 constinit uint32_t g_slot = event::kUnknown32;
 constinit uint32_t g_pid = 0;
+constinit bool g_preloaded = false;
 constinit uint64_t g_pid_namespace = 0;  // inode, 0 = unknown
 
 // Numbers continue in a forked child, which inherits its parent's definitions.
@@ -494,7 +495,7 @@ bool register_process() {
   // Not on the stack: a forked child may come here in a signal handler on a small alternate stack. The lock is held.
   static constinit char text[4096] = {};
   event::ProcessRecord record{};
-  record.header = {event::RecordKind::kProcess, 0, sizeof record, 0};
+  record.header = {event::RecordKind::kProcess, g_preloaded ? event::kFlagPreloaded : uint8_t{0}, sizeof record, 0};
   record.pid = g_pid;
   record.parent_pid = ids.parent;
   record.slot = slot;
@@ -709,6 +710,10 @@ bool attach() {
     sched_yield();
     state = g_attach_state.load(std::memory_order_acquire);
   }
+}
+
+void set_preloaded() {
+  g_preloaded = true;
 }
 
 PoolHeader* pool() {

@@ -79,6 +79,8 @@ inline T add_unbroken(T& value, uint64_t change) {
 /// Attaches this process to the pool named by TACHO_POOL, once. False when there is none or it is unusable; then one
 /// line on stderr says why. Cheap after the first call. Call from any thread at any time, but not in signal handlers.
 bool attach();
+/// Says that libtacho.so is in this process through LD_PRELOAD; before attach().
+void set_preloaded();
 /// True once attached. One load.
 inline bool attached() {
   return writer_internal::g_pool.load(std::memory_order_relaxed) != nullptr;

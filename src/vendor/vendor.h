@@ -66,6 +66,9 @@ class Vendor {
     static_cast<void>(variables);
     static_cast<void>(library);
   }
+  /// Parts of names of files that only processes that use the vendor's GPUs have in their memory map: runtimes and
+  /// device files.
+  virtual std::span<const char* const> device_marks() const { return {}; }
   /// Models of the GPUs that the vendor's kernel driver has in this machine ("H200"). Reads files only.
   virtual std::vector<std::string> installed_gpus() const = 0;
   /// Looks at the machine. May initialise the vendor's driver in this process: do not fork afterwards.

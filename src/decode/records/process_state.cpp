@@ -9,6 +9,7 @@
 
 #include "base/cpu_events.h"
 #include "base/format.h"
+#include "base/saturating.h"
 #include "decode/records/arguments.h"
 #include "decode/records/record_values.h"
 #include "decode/records/samples.h"
@@ -100,6 +101,8 @@ void ProcessState::describe(const event::ProcessRecord& record, const ProcessSta
   facts_.pid = record.pid;
   facts_.name = text(record.name);
   facts_.hook_ns = record.hook_picoseconds / 1000.0;
+  facts_.start = static_cast<int64_t>(record.start_raw);
+  facts_.preloaded = (record.header.flags & event::kFlagPreloaded) != 0;
   writer_.property(Table::kProcess, row_, "hook_ns", fmt::format("{:.1f}", facts_.hook_ns));
   writer_.property(Table::kProcess, row_, "host_clock", tsc_ ? "tsc" : "CLOCK_MONOTONIC_RAW");
 }
@@ -299,6 +302,8 @@ void ProcessState::take(const event::LossRecord& record) {
     commands_.filtered_said += record.count;
   else if (reason == event::LossReason::kKilled && table < event::kFactTables)
     commands_.said[table] += record.count;
+  else if (reason == event::LossReason::kNoTimer)
+    add_saturating(facts_.untimed_threads, static_cast<int64_t>(record.count));
   writer_.lose(row(), table < event::kFactTables ? static_cast<Table>(table) : Table::kEnd, reason,
                static_cast<int64_t>(record.count));
 }
@@ -361,6 +366,8 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
     case RecordKind::kLoss:
       return take(as<event::LossRecord>(at));
     case RecordKind::kSample:
+      if (const auto period = static_cast<int64_t>(as<event::SampleRecord>(at).period); period > 0)
+        add_saturating(facts_.sampled_ns, period);
       if (!samples().sample(block, as<event::SampleRecord>(at), {at, header.size})) count_bad(Table::kSample);
       return;
     case RecordKind::kArguments:

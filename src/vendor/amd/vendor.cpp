@@ -128,6 +128,10 @@ class Amd : public Vendor {
   std::span<const std::string_view> prefixes() const override { return kAmdPrefixes; }
   event::Domain api() const override { return event::Domain::kHipRuntime; }
   std::span<const char* const> recorded_variables() const override { return kAmdVariables; }
+  std::span<const char* const> device_marks() const override {
+    static constexpr const char* kMarks[] = {"/libamdhip64.so", "/libhsa-runtime64.so", "/dev/kfd", "/dev/dri/renderD"};
+    return kMarks;
+  }
 
   // Programs that open ROCTx by name on a machine without ROCm find stand-ins that pass on to libtacho.so.
   void prepare(EnvironmentBlock& variables, const std::string& library) const override {

@@ -126,6 +126,10 @@ class Nvidia : public Vendor {
     return found;
   }
 
+  std::span<const char* const> device_marks() const override {
+    static constexpr const char* kMarks[] = {"/libcuda.so", "/dev/nvidia"};
+    return kMarks;
+  }
   std::string program_problem(const std::string& executable) const override { return cuda_problem(executable); }
   std::unique_ptr<GpuMonitor> monitor(std::vector<std::string>& problems) const override {
     return nvml_monitor(problems);

@@ -59,7 +59,8 @@ constinit uint64_t g_period = 10'000'000;  // ns
 constinit uint32_t g_stack_bytes = 16384;
 constinit uint8_t g_chosen[512] = {};  // by thread index, if g_choose
 constinit bool g_choose = false;
-constinit std::atomic<uint64_t> g_without_timer{0};
+constinit std::atomic<uint64_t> g_without_timer{0};  // threads; those that no record counts yet: g_untold
+constinit std::atomic<uint64_t> g_untold{0};
 constinit std::atomic<bool> g_stopped{false};
 // The one thread of a forked child, from fork to its first sample: a child that only execs costs no more than a timer.
 struct Forked {
@@ -121,6 +122,23 @@ clockid_t cpu_clock_of(uint32_t tid) {
   return static_cast<clockid_t>(~tid << 3 | 6);
 }
 
+// A thread that the kernel gave no timer. Each of the first few has a record of its own, for a process that is killed;
+// later ones share one, so that very many fill no pool.
+void count_without_timer() {
+  constexpr uint64_t kSingly = 4096, kTogether = 64;
+  const uint64_t number = g_without_timer.fetch_add(1, std::memory_order_relaxed) + 1;
+  const uint64_t untold = g_untold.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (number > kSingly && untold < kTogether) return;
+  const uint64_t count = g_untold.exchange(0, std::memory_order_relaxed);
+  if (count == 0) return;
+  event::LossRecord record{};
+  record.header = {event::RecordKind::kLoss, 0, sizeof record,
+                   static_cast<uint32_t>(event::Table::kSample) | static_cast<uint32_t>(event::LossReason::kNoTimer)
+                                                                      << 8};
+  record.count = count;
+  if (!tape::define(&record.header)) g_untold.fetch_add(count, std::memory_order_relaxed);
+}
+
 // Starts sampling of a thread of this process.
 int32_t make_thread_timer(uint32_t tid) {
   if (g_stopped.load(std::memory_order_relaxed)) return 0;
@@ -132,7 +150,7 @@ int32_t make_thread_timer(uint32_t tid) {
   if (cpu) first = first > g_tick ? first - g_tick : 0;
   first += 1;
   const int32_t timer = make_timer(clock, own_signal(), tid, g_period, first);
-  if (timer == 0) g_without_timer.fetch_add(1, std::memory_order_relaxed);
+  if (timer == 0) count_without_timer();
   return timer;
 }
 

@@ -366,6 +366,51 @@ ProcessIds process_ids() {
   return {number(0), name_end == std::string_view::npos ? 0 : number(name_end + 4)};
 }
 
+// The number of the tacho that made a pool, which its name says; 0 = unknown.
+unsigned long maker_of(std::string_view pool) {
+  constexpr std::string_view kBefore = "/tacho-";
+  const size_t at = pool.rfind(kBefore);
+  if (pool.empty() || pool[0] != '/' || at == std::string_view::npos) return 0;
+  unsigned long pid = 0;
+  for (size_t i = at + kBefore.size(); i < pool.size() && pool[i] >= '0' && pool[i] <= '9' && pid < 1u << 30; ++i)
+    pid = pid * 10 + static_cast<unsigned long>(pool[i] - '0');
+  return pid;
+}
+
+// The pool among the open files of its tacho, for whoever comes after its name was removed (an emptied /dev/shm).
+int open_removed(unsigned long maker, const char* pool, int flags) {
+  constexpr int kMostDescriptors = 256;  // tacho opens it early
+  const size_t length = strlen(pool);
+  for (int number = 0; number < kMostDescriptors; ++number) {
+    char name[64], target[4200];
+    snprintf(name, sizeof name, "/proc/%lu/fd/%d", maker, number);
+    const ssize_t size = readlink(name, target, sizeof target);
+    if (size < 0 && errno != ENOENT) return -1;  // another user's
+    constexpr std::string_view kDeleted = " (deleted)";
+    if (size == static_cast<ssize_t>(length + kDeleted.size()) && memcmp(target, pool, length) == 0 &&
+        memcmp(target + length, kDeleted.data(), kDeleted.size()) == 0)
+      return open(name, flags);
+  }
+  return -1;
+}
+
+// Opens the pool by its name, else as tacho sees it: for a child that has another /dev/shm or another root, or comes
+// after the name was removed. -1 with errno of the name.
+int open_pool(const char* pool, int flags) {
+  const int file = open(pool, flags | O_CLOEXEC);
+  if (file >= 0 || errno != ENOENT) return file;
+  const unsigned long maker = maker_of(pool);
+  char name[4200];
+  const int size = snprintf(name, sizeof name, "/proc/%lu/root%s", maker, pool);
+  int beyond = -1;
+  if (maker != 0 && size > 0 && static_cast<size_t>(size) < sizeof name) {
+    beyond = open(name, flags | O_CLOEXEC);
+    if (beyond < 0 && errno == ENOENT && !g_only_known_calls) beyond = open_removed(maker, pool, flags | O_CLOEXEC);
+  }
+  if (beyond < 0) errno = ENOENT;
+  return beyond;
+}
+
 void look_for_filters() {
   const uint32_t filters = filters_of_process();
   const char* const path = getenv("TACHO_POOL");
@@ -555,30 +600,15 @@ void tell_refused(const char* pool) {
   close(file);
 }
 
-// The pool as tacho sees it, for a child that has another /dev/shm or another root: its name says which process tacho
-// is.
-int open_beyond_mounts(const char* pool) {
-  constexpr std::string_view kBefore = "/tacho-";
-  const std::string_view path(pool);
-  const size_t at = path.rfind(kBefore);
-  if (path[0] != '/' || at == std::string_view::npos) return -1;
-  unsigned long pid = 0;
-  for (size_t i = at + kBefore.size(); i < path.size() && path[i] >= '0' && path[i] <= '9' && pid < 1u << 30; ++i)
-    pid = pid * 10 + static_cast<unsigned long>(path[i] - '0');
-  char name[4200];
-  const int size = snprintf(name, sizeof name, "/proc/%lu/root%s", pid, pool);
-  if (pid == 0 || size <= 0 || static_cast<size_t>(size) >= sizeof name) return -1;
-  return open(name, O_RDWR | O_CLOEXEC);
-}
-
 bool try_attach() {
   const char* const path = getenv("TACHO_POOL");
   if (path == nullptr || *path == '\0') return false;
-  int file = open(path, O_RDWR | O_CLOEXEC);
-  if (file < 0 && errno == ENOENT) file = open_beyond_mounts(path);
+  const int file = open_pool(path, O_RDWR);
   if (file < 0) {
     // The pool ended with its tacho, or this child is another user or in its own container: it runs untraced.
     if (errno == EACCES) tell_refused(path);
+    if (errno == EMFILE || errno == ENFILE)
+      complain("no file descriptor is left to open the pool, and this process runs untraced (ulimit -n)", "");
     return false;
   }
   struct stat status {};
@@ -986,7 +1016,7 @@ void flush_thread() {
 bool peek_configuration(std::span<char, kConfigBytes> memory, event::ConfigurationView& out) {
   const char* const path = getenv("TACHO_POOL");
   if (path == nullptr || *path == '\0') return false;
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  const int file = open_pool(path, O_RDONLY);
   if (file < 0) return false;
   const ssize_t size = pread(file, memory.data(), memory.size() - 1, static_cast<off_t>(offsetof(PoolHeader, config)));
   close(file);

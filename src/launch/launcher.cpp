@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/timerfd.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -26,6 +28,7 @@
 #include "launch/run/drain_thread.h"
 #include "launch/run/gaps.h"
 #include "launch/run/gate.h"
+#include "launch/run/process_tree.h"
 #include "launch/run/window_report.h"
 #include "launch/signals.h"
 #include "launch/torch_hooks.h"
@@ -104,6 +107,21 @@ Result<Child> start_target(const std::string& path, const std::vector<std::strin
   return child;
 }
 
+LaunchError not_started(const std::string& executable, int error) {
+  return {error == ENOENT ? 127 : 126,
+          fmt::format("{}: {}", executable,
+                      error == ENOENT ? "its interpreter (#! line or loader) was not found" : strerror(error))};
+}
+
+void take_status(int wait_status, RunResult& result) {
+  if (WIFSIGNALED(wait_status)) {
+    result.signal = WTERMSIG(wait_status);
+    result.exit_code = 128 + result.signal;
+  } else {
+    result.exit_code = WEXITSTATUS(wait_status);
+  }
+}
+
 void describe_run(trace::TraceWriter& writer, const LaunchOptions& options) {
   const auto about = [&](std::string_view key, std::string_view value) { writer.property(Table::kEnd, 0, key, value); };
   std::string command;
@@ -165,37 +183,51 @@ std::unique_ptr<PerfSampler> open_sampler(pid_t pid, const event::Configuration&
   return std::move(*opened);
 }
 
-// Forwards signals and advances the gate until the target ends.
-Watched wait_for_end(pid_t child, int64_t began, SignalInbox& signals, Gate& gate, const LaunchOptions& options) {
-  Watched seen;
-  for (int64_t last_look = began;;) {
+struct End {
+  int wait_status = 0;
+  double cpu_s = 0;  // of the target and of its children that ended
+};
+
+// Forwards signals and advances the gate until the target ends, with --follow until its last process does.
+End wait_for_end(pid_t child, SignalInbox& signals, Gate& gate, ProcessTree& tree, const LaunchOptions& options) {
+  End end;
+  for (bool ended = false;;) {
     const int change_ms = gate.tick();
     pollfd wait{signals.descriptor(), POLLIN, 0};
-    const int longest = options.tick ? 200 : 1000;
+    const int longest = options.tick || ended ? 200 : 1000;
     const int timeout = change_ms >= 0 ? std::min(change_ms, longest) : longest;
     poll(&wait, 1, timeout);
-    bool ended = false;
+    bool interrupted = false;
     while (const auto signal = signals.next()) {
       if (signal->number != SIGCHLD && gate.wants(signal->number))
         gate.signal(signal->number);
       else if (signal->from_terminal && signal->number == SIGTSTP)
         // Ctrl-Z stopped the target; stop with it, so that the shell sees the job stopped.
         raise(SIGSTOP);
+      else if (ended)
+        interrupted = interrupted || signal->number == SIGINT || signal->number == SIGTERM || signal->number == SIGHUP;
       else if (signal->for_target)
         kill(child, signal->number);
     }
-    const pid_t waited = waitpid(child, &seen.wait_status, WNOHANG);
-    if (waited == child) ended = true;
-    const int64_t now = raw_now();
-    if (ended) break;
-    if (options.tick) options.tick();
-    if (now - last_look > 500'000'000) {
-      last_look = now;
-      if (!seen.opencl_loaded) seen.opencl_loaded = maps_mention(child, "libOpenCL.so");
-      if (!seen.ours_loaded) seen.ours_loaded = maps_mention(child, "/libtacho.so");
+    rusage used{};
+    if (!ended && wait4(child, &end.wait_status, WNOHANG, &used) == child) {
+      ended = true;
+      for (const timeval& time : {used.ru_utime, used.ru_stime})
+        end.cpu_s += static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
     }
+    if (ended && (!options.follow || interrupted || still_recorded(tree, child).empty())) break;
+    if (options.tick) options.tick();
   }
-  return seen;
+  return end;
+}
+
+// Looks for gaps and writes them down: processes and their number, in notes and among the losses.
+void write_gaps(const RunEvidence& evidence, trace::TraceWriter& writer, RunResult& result) {
+  Gaps gaps = find_gaps(evidence);
+  for (std::string& warning : gaps.warnings) result.warnings.push_back(std::move(warning));
+  for (const std::string& warning : result.warnings) writer.note(0, event::NoteSeverity::kWarning, warning);
+  for (const std::string& remark : gaps.remarks) writer.note(0, event::NoteSeverity::kInfo, remark);
+  if (gaps.processes > 0) writer.lose(0, Table::kEnd, event::LossReason::kUnrecorded, gaps.processes);
 }
 
 void describe_end(trace::TraceWriter& writer, const RunResult& result, uint32_t refused) {
@@ -256,11 +288,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
                start_target(*executable, options.command, environment, signals, limits, options, before_exec));
   if (child.error != 0) {
     waitpid(child.pid, nullptr, 0);
-    return tl::unexpected<LaunchError>(
-        LaunchError(child.error == ENOENT ? 127 : 126,
-                    fmt::format("{}: {}", *executable,
-                                child.error == ENOENT ? "its interpreter (#! line or loader) was not found"
-                                                      : strerror(child.error))));
+    return tl::unexpected<LaunchError>(not_started(*executable, child.error));
   }
   result.pid = child.pid;
   if (options.started) options.started(writer->temporary_path());
@@ -268,16 +296,16 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   telemetry.obey(pool.header().enabled);
   telemetry.start(child.pid);
   DrainThread drain(pool, *writer, telemetry, std::move(perf));
+  ProcessTree tree({pool.path(), environment_options.names.preload, device_marks()});
+  if (options.inject) tree.start(child.pid);
   Gate gate(pool.header(), recording);
 
-  const Watched seen = wait_for_end(child.pid, began, signals, gate, options);
+  const End end = wait_for_end(child.pid, signals, gate, tree, options);
   result.seconds = static_cast<double>(raw_now() - began) * 1e-9;
-  if (WIFSIGNALED(seen.wait_status)) {
-    result.signal = WTERMSIG(seen.wait_status);
-    result.exit_code = 128 + result.signal;
-  } else {
-    result.exit_code = WEXITSTATUS(seen.wait_status);
-  }
+  take_status(end.wait_status, result);
+  tree.stop();
+  std::vector<Survivor> left;
+  if (options.inject) left = survivors(tree, child.pid);
   pool.header().closing.store(1, std::memory_order_relaxed);
   telemetry.stop();
   drain.stop();
@@ -289,21 +317,24 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   result.drain_cpu_s = drain.cpu_s();
 
   count_losses(pool, *writer, drain.decoder());
-  for (const decode::ProcessFacts& process : result.processes)
-    if (process.pid != static_cast<uint32_t>(child.pid) && kill(static_cast<pid_t>(process.pid), 0) == 0)
-      result.still_running = true;
-  if (!result.still_running) result.still_running = anybody_has(pool.path(), child.pid);
-  if (result.still_running) {
-    links.keep();
-    result.warnings.push_back("processes started by the target still run; the trace ends with the target");
-  }
+  result.still_running = !left.empty();
+  if (result.still_running) links.keep();
   const uint32_t refused = pool.refused();
   if (std::string never = never_began(recording, pool.header(), result.seconds); !never.empty()) {
     result.began = false;
     result.warnings.push_back(std::move(never));
   }
-  explain_gaps({recording, *executable, options.inject}, seen, refused, result.processes, result.warnings);
-  for (const std::string& warning : result.warnings) writer->note(0, event::NoteSeverity::kWarning, warning);
+  write_gaps({.recording = recording,
+              .executable = *executable,
+              .inject = options.inject,
+              .preload = options.preload,
+              .attached = result.processes,
+              .members = tree.members(),
+              .survivors = std::move(left),
+              .refused = refused,
+              .cpu_s = end.cpu_s,
+              .cpu_seen_s = tree.cpu_s()},
+             *writer, result);
 
   describe_end(*writer, result, refused);
   result.written = writer->finish();

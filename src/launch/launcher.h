@@ -23,6 +23,7 @@ struct LaunchOptions {
   std::vector<std::pair<std::string, std::string>> environment;  // further variables for the target
   bool preload = true;                                           // LD_PRELOAD libtacho.so (markers, ROCTx, sampler)
   bool torch_trace = false;                                      // ranges of PyTorch's operators (torch_hooks.h)
+  bool follow = false;                 // go on until the last process that the target started ends
   bool inject = true;                  // false: load none of our libraries and change only `environment`
   int stdout_fd = -1, stderr_fd = -1;  // the target's stdout and stderr; -1 = ours
   /// Called once, when the target runs, with the path of the recording while it is being written.
@@ -35,7 +36,7 @@ struct RunResult {
   int signal = 0;     // that ended the target, 0 = none
   pid_t pid = 0;
   double seconds = 0;          // wall time of the target
-  bool still_running = false;  // descendants of the target outlived it
+  bool still_running = false;  // descendants of the target outlived it, by more than a moment
   bool began = true;           // false: recording never was on; a warning says why
   std::vector<decode::ProcessFacts> processes;
   std::vector<std::string> warnings;  // sentences for the user

@@ -113,6 +113,8 @@ constexpr OptionRow<Request> kOptions[] = {
     {"--marker-trace", at<&Request::markers>, "markers: tacho.h, ROCTx, NVTX"},
     {"--sys-trace", at<&Request::system>, "everything"},
     {"--api-args", target_at<&Target::api_args>, "arguments of calls, kernels and copies, as text"},
+    {"--follow", at<&Request::launch, &LaunchOptions::follow>,
+     "also record the processes that outlive the program (daemons), until the last of them or Ctrl-C ends it"},
     {"--torch-trace", at<&Request::launch, &LaunchOptions::torch_trace>,
      "PyTorch's operators and modules as ranges, of a Python program that stays as it is"},
     {"--kernel-include", target_at<&Target::kernel_include>, "only kernels whose name matches this regular expression",

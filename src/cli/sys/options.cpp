@@ -91,6 +91,8 @@ constexpr Option kOptions[] = {
     row::value("sampler", "", "tacho: timer (in the program), perf (from outside, native frames only)"),
     row::value("sample-stack", "", "tacho: bytes of stack copied per sample"),
     row::flag("no-launch-stacks", "", "tacho: do not read Python's stack at every launch"),
+    row::flag("follow", "",
+              "tacho sys: also record processes that outlive the program, until the last or Ctrl-C ends it"),
     row::flag("torch-trace", "", "tacho sys: PyTorch's operators and modules as ranges"),
     row::value("ranks", "", "tacho: record only these ranks of a parallel job (0,2-3)"),
     row::value("profile-mpi-ranks", "", "tacho: the same"),
@@ -186,6 +188,7 @@ class Parser {
     if (option.name == "overwrite") request_.overwrite = on;
     if (option.name == "quiet") request_.quiet = on;
     if (option.name == "torch-trace") request_.torch_trace = on;
+    if (option.name == "follow") request_.follow = on;
     if (option.name == "no-launch-stacks") request_.launch_stacks = !on;
     if (option.name == "host") {
       if (on) TACHO_TRY(set("USE_PROCESS_SAMPLING", "true", name));

@@ -135,6 +135,7 @@ class Writer {
   Status graph_launches();
   Status counters();
   Status readings();
+  Status find_counted();
   int64_t pmc_of(const RocpdOwners::OfTrack& on, int64_t counter, int64_t agent);
   int64_t plain_event(int64_t category, int64_t stack);
 
@@ -159,6 +160,8 @@ class Writer {
   Causes<int64_t> threads_;  // of API calls: the calling thread's id
   // Of everything that may have counters: its event.
   KeyIndex<int64_t, Place> counted_events_;
+  // Dispatches that are written for their counters alone. Empty where kernels are wanted or counters are not.
+  KeyIndex<char, Place> counted_dispatches_;
   bool counters_ = false;
   SortedFile<GraphNode> graph_nodes_;
   // About the row that is being written.
@@ -347,6 +350,24 @@ int64_t Writer::launching_thread(int64_t track, int64_t correlation) {
   return thread != nullptr && *thread != 0 ? *thread : on.thread;
 }
 
+// A value is tied to its dispatch's event, so a database with counters holds those dispatches also where kernels
+// were not asked for, as AMD's has them.
+Status Writer::find_counted() {
+  if (counters_ && options_.wants(Table::kCounterValue) && !options_.wants(Table::kDispatch)) {
+    using C = column::CounterValue;
+    Status status;
+    Place last{-1, 0};
+    for (const auto& read : trace::chunks<C::track, C::start>(trace_, status))
+      for (size_t i = 0; i < read.size(); ++i) {
+        const Place place{read.track[i], read.start[i]};
+        if (place != last) counted_dispatches_.add(place, 0);
+        last = place;
+      }
+    TACHO_TRY(std::move(status));
+  }
+  return counted_dispatches_.finish();
+}
+
 Status Writer::operations() {
   using D = column::Dispatch;
   using C = column::Copy;
@@ -363,7 +384,9 @@ Status Writer::operations() {
   while (rows.more())
     rows.take([&](const auto& row) {
       const RocpdOwners::OfTrack& on = owners_.track(row.track);
-      if (!on.wanted || !options_.wants(row.kTable)) return;
+      const bool counted =
+          row.kTable == Table::kDispatch && counted_dispatches_.find({row.track, row.start}) != nullptr;
+      if (!on.wanted || (!options_.wants(row.kTable) && !counted)) return;
       const auto stored = relation::stored_of(row);
       process_ = on.process;
       put_event(row.kTable, stored);
@@ -541,6 +564,7 @@ Status Writer::run() {
   put_rows("rocpd_info_queue", owners_.queues());
   put_rows("rocpd_info_stream", owners_.streams());
   TACHO_TRY(regions());
+  TACHO_TRY(find_counted());
   TACHO_TRY(operations());
   TACHO_TRY(allocations());
   TACHO_TRY(graph_launches());

@@ -660,6 +660,8 @@ class Reader {
       if (!in_->ok()) return;
       if (name == "memory_copy")
         add_copy(record);
+      else if (name == "memory_fill")  // tacho's own
+        add_fill(record);
       else if (name == "memory_allocation")
         add_allocation(record);
       else if (name == "marker_api")
@@ -753,6 +755,19 @@ class Reader {
     // One line per stream; rocprofv3 does not say which hardware queue or engine made a copy.
     const int64_t track = queue_track(down ? record.target : record.source, 0, record.stream, record.thread);
     add_work(row::Copy{.track = track,
+                       .start = record.start,
+                       .duration = duration,
+                       .dim = shape,
+                       .correlation = record.correlation,
+                       .bytes = record.bytes});
+  }
+
+  void add_fill(const Record& record) {
+    int64_t duration = 0;
+    if (!times(Table::kFill, record.start, record.end, duration)) return;
+    const int64_t shape =
+        writer_.dimension(row::FillShape{.memory = event::MemoryKind::kDevice, .device = device(record.agent)});
+    add_work(row::Fill{.track = queue_track(record.agent, 0, record.stream, record.thread),
                        .start = record.start,
                        .duration = duration,
                        .dim = shape,

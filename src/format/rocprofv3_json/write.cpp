@@ -109,6 +109,7 @@ class Exporter {
     TACHO_TRY(write_calls());
     TACHO_TRY(write_markers());
     TACHO_TRY(write_copies());
+    TACHO_TRY(write_fills());
     TACHO_TRY(write_allocations());
     for (const char* empty :
          {"scratch_memory", "rocdecode_api", "rocjpeg_api", "pc_sample_host_trap", "pc_sample_stochastic"})
@@ -227,7 +228,11 @@ class Exporter {
       default:
         break;
     }
-    const std::string name(api_domain_name(domain));
+    return further_kind(std::string(api_domain_name(domain)));
+  }
+
+  // The number of a kind that rocprofv3 does not have.
+  size_t further_kind(const std::string& name) {
     for (size_t i = 0; i < further_kinds_.size(); ++i)
       if (further_kinds_[i] == name) return std::size(kKinds) + i;
     further_kinds_.push_back(name);
@@ -243,6 +248,10 @@ class Exporter {
           kind_of(event::from_cell<event::Domain>(trace_.cell(Table::kFunction, at, column::Function::domain)));
       functions_[row] = {kind, operations[kind].size()};
       operations[kind].push_back(trace_.text(Table::kFunction, at, column::Function::name));
+    }
+    if (options_.wants(Table::kFill) && trace_.rows(Table::kFill) > 0) {
+      fill_kind_ = further_kind("MEMORY_FILL");
+      operations[fill_kind_] = {"MEMORY_FILL_NONE", "MEMORY_FILL"};
     }
     operations[kMemoryCopy].assign(std::begin(kCopyOperations), std::end(kCopyOperations));
     operations[kMarkerMark].assign(std::begin(kMarkerOperations), std::end(kMarkerOperations));
@@ -507,6 +516,20 @@ class Exporter {
         });
   }
 
+  // rocprofv3 has no records of fills, so a run without any has no such buffer.
+  Status write_fills() {
+    if (fill_kind_ == 0) return {};
+    using F = column::Fill;
+    return records<F::track, F::start, F::duration, F::dim, F::correlation, F::bytes>(
+        "memory_fill", [&](const auto& row) {
+          begin_record(fill_kind_, 1, thread_of(row.track), row.correlation, row.start, row.duration);
+          put_handle(json_, "agent_id", handle(trace_.cell(Table::kFillShape, row.dim, column::FillShape::device)));
+          if (row.bytes != kUnknown) json_.member("bytes", row.bytes);
+          put_stream(row.track);
+          json_.end_object();
+        });
+  }
+
   Status write_allocations() {
     using A = column::Allocation;
     return records<A::track, A::start, A::duration, A::dim, A::correlation, A::bytes, A::address>(
@@ -530,6 +553,7 @@ class Exporter {
   Tracks tracks_;
   KernelNames kernels_;
   std::vector<std::string> further_kinds_;
+  size_t fill_kind_ = 0;  // 0 = there are no fills
   std::vector<FunctionPlace> functions_;
 };
 

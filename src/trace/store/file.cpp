@@ -13,11 +13,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <utility>
+#include <vector>
 
 #include "base/files/output_claim.h"
 #include "base/files/output_file.h"
 #include "base/files/temporary.h"
+#include "base/format.h"
 
 namespace tacho::trace {
 namespace {
@@ -79,6 +82,8 @@ Result<RandomAccessFile> RandomAccessFile::beside(const std::string& path, bool 
   file.path_ = path;
   file.overwrite_ = overwrite;
   file.target_ = resolve(path);
+  std::error_code unknown;
+  file.absolute_ = std::filesystem::absolute(file.target_, unknown).string();
   const std::string start = partial_start(file.target_);
   for (int attempt = 0; attempt < 100; ++attempt) {
     file.temporary_ = start + random_name().substr(8);
@@ -106,7 +111,9 @@ std::string RandomAccessFile::folder() const {
 }
 
 Result<RandomAccessFile> RandomAccessFile::another() const {
-  return temporary_.empty() ? unnamed() : beside(path_, overwrite_);
+  if (temporary_.empty()) return unnamed();
+  static_cast<void>(create_folders(folder_of(absolute_)));  // the program may have removed it; beside() tells the rest
+  return beside(path_, overwrite_);
 }
 
 RandomAccessFile::RandomAccessFile(RandomAccessFile&& other) noexcept {
@@ -116,6 +123,7 @@ RandomAccessFile& RandomAccessFile::operator=(RandomAccessFile&& other) noexcept
   std::swap(path_, other.path_);
   std::swap(target_, other.target_);
   std::swap(temporary_, other.temporary_);
+  std::swap(absolute_, other.absolute_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(overwrite_, other.overwrite_);
   return *this;
@@ -169,6 +177,11 @@ Status RandomAccessFile::publish(bool sync) {
     return fail("{}: cannot be brought to disk: {}", path_, strerror(errno));
   }
   if (const int error = move_into_place(temporary_, target_, overwrite_); error != 0) {
+    struct stat info {};
+    if (stat(temporary_.c_str(), &info) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
+      temporary_.clear();
+      return write_anew(sync);
+    }
     std::string where;
     where.swap(temporary_);  // keep what was recorded
     if (error == EEXIST) return fail("{}: was created by somebody else meanwhile; the trace is in {}", path_, where);
@@ -176,6 +189,67 @@ Status RandomAccessFile::publish(bool sync) {
   }
   temporary_.clear();
   return {};
+}
+
+// Copies the whole file. Returns 0 or an errno.
+int RandomAccessFile::copy_to(int descriptor) const {
+  const FileSizeSignalBlocked guard;
+  constexpr size_t kPiece = size_t{1} << 20;
+  std::vector<char> piece(kPiece);
+  for (off_t at = 0;;) {
+    const ssize_t got = pread(descriptor_, piece.data(), piece.size(), at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno;
+    if (got == 0) return 0;
+    for (ssize_t done = 0; done < got;) {
+      const ssize_t put =
+          pwrite(descriptor, piece.data() + done, static_cast<size_t>(got - done), at + static_cast<off_t>(done));
+      if (put < 0 && errno == EINTR) continue;
+      if (put <= 0) return put < 0 ? errno : ENOSPC;
+      done += put;
+    }
+    at += got;
+  }
+}
+
+Status RandomAccessFile::write_anew(bool sync) {
+  const std::string self = fmt::format("/proc/self/fd/{}", descriptor_);
+  const Status folder = create_folders(folder_of(absolute_));
+  // Moved, not removed: it still has a name.
+  struct stat info {};
+  if (fstat(descriptor_, &info) == 0 && info.st_nlink > 0) {
+    std::error_code unknown;
+    const std::string moved = std::filesystem::read_symlink(self, unknown).string();
+    if (!unknown && folder && move_into_place(moved, absolute_, overwrite_) == 0) return {};
+    if (!unknown) return fail("{}: its folder was moved while it was written; the trace is in {}", path_, moved);
+  }
+  const auto write_to = [&](const std::string& name) {
+    const int to = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (to < 0) return errno;
+    int error = copy_to(to);
+    if (error == 0 && sync && fsync(to) != 0 && errno != EINVAL && errno != EROFS) error = errno;
+    if (close(to) != 0 && error == 0) error = errno;
+    if (error != 0) unlink(name.c_str());
+    return error;
+  };
+  std::string cause = folder ? std::string() : folder.error().message;
+  if (folder) {
+    const std::string anew = partial_start(absolute_) + random_name().substr(8);
+    int error = write_to(anew);
+    if (error == 0) {
+      error = move_into_place(anew, absolute_, overwrite_);
+      if (error != 0) unlink(anew.c_str());
+    }
+    if (error == 0) return {};
+    cause = strerror(error);
+  }
+  const std::string elsewhere = temporary_folder() + "/" + random_name() + ".tacho";
+  if (const int error = write_to(elsewhere); error != 0)
+    return fail(
+        "{}: was removed while it was written and cannot be written anew ({}), nor to {} ({}); the trace is lost",
+        path_, cause, elsewhere, strerror(error));
+  return fail("{}: was removed while it was written and cannot be written anew: {}; the trace is in {}", path_, cause,
+              elsewhere);
 }
 
 std::string left_by_killed_writer(const std::string& path) {

@@ -39,12 +39,18 @@ class RandomAccessFile {
   /// Fills `bytes`. Returns 0 or an errno: EIO when the file is too short.
   int read_at(uint64_t offset, std::span<uint8_t> bytes) const;
   int truncate(uint64_t size);
-  /// Gives the file its final name; with `sync`, once all of it is on disk.
+  /// Gives the file its final name; with `sync`, once all of it is on disk. Where the program under trace has meanwhile
+  /// removed or moved the unfinished file or its folder, makes the folder again and writes the file anew, if need be
+  /// into the folder for temporary files; the error then says where.
   Status publish(bool sync);
 
  private:
   RandomAccessFile() = default;
+  Status write_anew(bool sync);
+  int copy_to(int descriptor) const;
+
   std::string path_, target_, temporary_;  // target_: what path_ means, with links followed
+  std::string absolute_;                   // target_ from the root: the current folder may vanish
   int descriptor_ = -1;
   bool overwrite_ = false;
 };

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/files/run_name.h"
 #include "base/format.h"
 
@@ -15,6 +17,27 @@ namespace {
 
 tl::unexpected<LaunchError> not_runnable(int code, std::string message) {
   return tl::unexpected<LaunchError>(LaunchError(code, std::move(message)));
+}
+
+// What else the words before the first argument may be meant as: variables that a shell would set, or a whole command
+// line in quotes. Begins with "; ", empty for others.
+std::string meant_instead(const std::string& command) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const size_t equals = command.find('='), blank = command.find_first_of(" \t\n");
+  if (equals != std::string::npos && blank == std::string::npos && letter(command[0]) &&
+      std::all_of(command.begin(), command.begin() + static_cast<std::ptrdiff_t>(equals),
+                  [&](char c) { return letter(c) || (c >= '0' && c <= '9'); }))
+    return fmt::format("; variables go before tacho's own name, or through env: env {} PROGRAM", command);
+  if (blank == std::string::npos) return {};
+  const std::string first = command.substr(0, blank);
+  if (!first.empty() && first.find('=') == std::string::npos && !find_executable(first)) return {};
+  // Quotes, variables, pipes: only a shell reads them.
+  const bool plain = command.find_first_of("'\"$`\\|&;<>()*?[]{}~#\n=") == std::string::npos;
+  std::string quoted = "'";
+  for (const char c : command) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  quoted += '\'';
+  return plain ? fmt::format("; it is one word with blanks in it: leave the quotes out: {}", command)
+               : fmt::format("; it is one word with blanks in it: let a shell read it: sh -c {}", quoted);
 }
 
 }  // namespace
@@ -40,7 +63,7 @@ tl::expected<std::string, LaunchError> find_executable(const std::string& comman
     if (code == 0) return command;
     struct stat status {};
     const bool folder = stat(command.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
-    return not_runnable(code, code == 127 ? fmt::format("{}: no such file", command)
+    return not_runnable(code, code == 127 ? fmt::format("{}: no such file{}", command, meant_instead(command))
                               : folder    ? fmt::format("{}: is a folder, not a program", command)
                               : !script(command).empty()
                                   ? fmt::format("{}: not executable; {}", command, script(command))
@@ -65,6 +88,8 @@ tl::expected<std::string, LaunchError> find_executable(const std::string& comman
     begin = end + 1;
   }
   if (worst == 126) return not_runnable(126, fmt::format("{}: not executable (chmod +x?)", blocked));
+  if (const std::string hint = meant_instead(command); !hint.empty())
+    return not_runnable(127, fmt::format("{}: command not found in PATH{}", command, hint));
   struct stat status {};
   if (stat(command.c_str(), &status) == 0 && S_ISREG(status.st_mode) && access(command.c_str(), X_OK) != 0 &&
       !script(command).empty())

@@ -18,25 +18,166 @@
 #include "format/source/names.h"
 #include "format/source/source.h"
 #include "format/stacks/stacks.h"
+#include "trace/read/rows.h"
 
 namespace tacho::format {
 
+namespace {
+
+namespace column = event::column;
+using event::Table;
+
+constexpr uint64_t bits(auto... tables) {
+  return (... | (uint64_t{1} << static_cast<unsigned>(tables)));
+}
+constexpr uint64_t kWork = bits(Table::kDispatch, Table::kCopy, Table::kFill, Table::kApi, Table::kMarker);
+constexpr uint64_t kTimeline = kWork | bits(Table::kAllocation, Table::kSync, Table::kOverhead, Table::kSample,
+                                            Table::kReading, Table::kCounterValue);
+constexpr uint64_t kStacks = bits(Table::kSample, Table::kDispatch, Table::kCopy, Table::kFill);
+
+}  // namespace
+
 std::span<const Writer> writers() {
   static constexpr Writer kWriters[] = {
-      {"csv", ".csv", true, "rocprofv3's files, <pid>_kernel_trace.csv and so on, with statistics per domain",
-       write_csv},
-      {"json", ".json", false, "Chrome trace events: chrome://tracing, Perfetto, tools made for torch.profiler",
-       write_chrome_json},
-      {"pftrace", ".pftrace", false, "Perfetto: open it in https://ui.perfetto.dev", write_perfetto},
-      {"rocprofv3", "_results.json", false, "rocprofv3's own JSON, <trace>_results.json", rocprofv3::write},
-      {"rpd", ".rpd", false, "rocmProfileData's SQLite file, schema version 2 (--rpd-schema 3 for the newest)",
-       rpd::write},
-      {"rocpd", ".db", false, "rocprofv3's SQLite database", rocpd::write},
-      {"parquet", ".parquet", true, "a folder of Parquet files for DuckDB, Spark, ClickHouse, pandas", parquet::write},
-      {"folded", ".folded", false, "call stacks with their times, a line each, for flame graph scripts", write_folded},
-      {"speedscope", ".speedscope.json", false, "call stacks for https://www.speedscope.app", write_speedscope},
+      {.name = "csv",
+       .extension = ".csv",
+       .folder = true,
+       .text = "rocprofv3's files, <pid>_kernel_trace.csv and so on, with statistics per domain",
+       .write = write_csv,
+       .holds = kWork | bits(Table::kAllocation, Table::kCounterValue, Table::kMessage),
+       .sums = true},
+      {.name = "json",
+       .extension = ".json",
+       .folder = false,
+       .text = "Chrome trace events: chrome://tracing, Perfetto, tools made for torch.profiler",
+       .write = write_chrome_json,
+       .holds = kTimeline},
+      {.name = "pftrace",
+       .extension = ".pftrace",
+       .folder = false,
+       .text = "Perfetto: open it in https://ui.perfetto.dev",
+       .write = write_perfetto,
+       .holds = kTimeline},
+      {.name = "rocprofv3",
+       .extension = "_results.json",
+       .folder = false,
+       .text = "rocprofv3's own JSON, <trace>_results.json",
+       .write = rocprofv3::write,
+       .holds = kWork | bits(Table::kAllocation, Table::kCounterValue)},
+      {.name = "rpd",
+       .extension = ".rpd",
+       .folder = false,
+       .text = "rocmProfileData's SQLite file, schema version 2 (--rpd-schema 3 for the newest)",
+       .write = rpd::write,
+       .holds = kWork | bits(Table::kReading)},
+      {.name = "rocpd",
+       .extension = ".db",
+       .folder = false,
+       .text = "rocprofv3's SQLite database",
+       .write = rocpd::write,
+       .holds = kWork | bits(Table::kAllocation, Table::kCounterValue, Table::kReading)},
+      {.name = "parquet",
+       .extension = ".parquet",
+       .folder = true,
+       .text = "a folder of Parquet files for DuckDB, Spark, ClickHouse, pandas",
+       .write = parquet::write,
+       .ready = parquet::ready},
+      {.name = "folded",
+       .extension = ".folded",
+       .folder = false,
+       .text = "call stacks with their times, a line each, for flame graph scripts",
+       .write = write_folded,
+       .holds = kStacks,
+       .stacks = true},
+      {.name = "speedscope",
+       .extension = ".speedscope.json",
+       .folder = false,
+       .text = "call stacks for https://www.speedscope.app",
+       .write = write_speedscope,
+       .holds = kStacks,
+       .stacks = true},
   };
   return kWriters;
+}
+
+Status check_recording(const Writer& writer, bool sums, bool stacks) {
+  if (sums && !writer.sums) {
+    std::string able = "tacho";
+    for (const Writer& other : writers())
+      if (other.sums) able += fmt::format(" or {}", other.name);
+    return fail("-f {} is made of events, and --aggregate keeps none: choose -f {}", writer.name, able);
+  }
+  if (writer.stacks && !stacks)
+    return fail("-f {} is made of call stacks, and none are recorded: add --sampler timer", writer.name);
+  if (writer.ready != nullptr) return writer.ready();
+  return {};
+}
+
+namespace {
+
+// "21 allocations"
+std::string counted(Table table, int64_t rows) {
+  struct Noun {
+    Table table;
+    std::string_view one, many;
+  };
+  static constexpr Noun kNouns[] = {
+      {Table::kDispatch, "kernel", "kernels"},
+      {Table::kCopy, "copy", "copies"},
+      {Table::kFill, "fill", "fills"},
+      {Table::kAllocation, "allocation", "allocations"},
+      {Table::kApi, "API call", "API calls"},
+      {Table::kMarker, "marker", "markers"},
+      {Table::kSync, "wait", "waits"},
+      {Table::kOverhead, "record of overhead", "records of overhead"},
+      {Table::kSample, "call-stack sample", "call-stack samples"},
+      {Table::kReading, "reading of telemetry", "readings of telemetry"},
+      {Table::kCounterValue, "counter value", "counter values"},
+      {Table::kMessage, "MPI message", "MPI messages"},
+  };
+  for (const Noun& noun : kNouns)
+    if (noun.table == table) return fmt::format("{} {}", rows, rows == 1 ? noun.one : noun.many);
+  return {};
+}
+
+// Rows of `table`, those of one process if the filter names it. Errors of reading are the writer's to tell.
+int64_t rows_of(const trace::Trace& trace, Table table, int64_t process) {
+  if (process == 0) return trace.rows(table);
+  const auto ours = [&](int64_t track) { return trace.cell(Table::kTrack, track, column::Track::process) == process; };
+  int64_t rows = 0;
+  if (event::is_timed(table)) {
+    static_cast<void>(trace.visit_summaries(table, [&](std::span<const trace::Summary> summaries) {
+      for (const trace::Summary& summary : summaries) rows += ours(summary.track) ? summary.count : 0;
+    }));
+    return rows;
+  }
+  Status ignored;
+  const auto count = [&](const auto& chunk) {
+    for (const int64_t track : chunk.track) rows += ours(track) ? 1 : 0;
+  };
+  if (table == Table::kReading)
+    for (const auto& chunk : trace::chunks<column::Reading::track>(trace, ignored)) count(chunk);
+  if (table == Table::kCounterValue)
+    for (const auto& chunk : trace::chunks<column::CounterValue::track>(trace, ignored)) count(chunk);
+  return rows;
+}
+
+}  // namespace
+
+std::string left_out(const Writer& writer, const trace::Trace& trace, const walk::EventFilter& filter) {
+  if (trace.aggregated()) return {};
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < event::kFactTables; ++i) {
+    const auto table = static_cast<Table>(i);
+    if ((writer.holds >> i & 1) != 0 || !filter.wants(table) || trace.rows(table) == 0) continue;
+    const int64_t rows = rows_of(trace, table, filter.process);
+    if (std::string part = rows == 0 ? std::string() : counted(table, rows); !part.empty())
+      parts.push_back(std::move(part));
+  }
+  if (parts.empty()) return {};
+  std::string list;
+  for (size_t i = 0; i < parts.size(); ++i) list += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
+  return fmt::format("-f {} has no place for {}, which a .tacho file keeps", writer.name, list);
 }
 
 std::span<const Reader> readers() {

@@ -25,6 +25,10 @@ struct Writer {
   /// Writes `trace` to `target` and appends the paths of the files to `written`.
   Status (*write)(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
                   std::vector<std::string>& written);
+  uint64_t holds = ~0ull;       // bit (1 << event::Table) of each fact table that it has a place for
+  bool sums = false;            // also writes traces that hold sums and no events (--aggregate)
+  bool stacks = false;          // is made of call stacks
+  Status (*ready)() = nullptr;  // fails where a library that it needs is missing; null = needs none
 };
 
 /// An input format.
@@ -36,6 +40,13 @@ struct Reader {
   /// The same into `writer`, without a trace in between.
   Status (*read_into)(const std::string& path, trace::TraceWriter& writer);
 };
+
+/// Fails where `writer` could not write a recording of this kind: one that keeps sums alone, or (`stacks` false) one
+/// without call stacks. Also fails where a library that it needs is missing. The sentences name -f and what to do.
+Status check_recording(const Writer& writer, bool sums, bool stacks);
+
+/// A sentence that counts the rows that `filter` wants and that `writer` has no place for; empty if there are none.
+std::string left_out(const Writer& writer, const trace::Trace& trace, const walk::EventFilter& filter);
 
 std::span<const Writer> writers();
 std::span<const Reader> readers();

@@ -39,10 +39,12 @@ int run_convert(int argc, char** argv) {
     if (!trace) return complain(kBadInput, trace.error().message);
     format::ExportOptions options;
     options.overwrite = overwrite;
-    std::vector<std::string> written;
-    if (const Status done = export_trace(**trace, *folder, {input, "", output}, options, written); !done)
+    std::vector<std::string> written, remarks;
+    options.remarks = &remarks;
+    if (const Status done = export_trace(**trace, *folder, {input, "", output, ""}, options, written); !done)
       return complain(kBadInput, done.error().message);
     print_outputs(written);
+    for (const std::string& remark : remarks) complain(kOk, remark);
     return kOk;
   }
   const Status done =

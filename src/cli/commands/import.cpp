@@ -118,7 +118,7 @@ Status add_counters_of(const std::vector<std::string>& traces, const std::string
     format::ExportOptions options;
     options.tables = uint64_t{1} << static_cast<unsigned>(event::Table::kCounterValue);
     std::vector<std::string> written;
-    TACHO_TRY(export_trace(*trace, *csv, {traces[i], "", fmt::format("{}/{}", place, i)}, options, written));
+    TACHO_TRY(export_trace(*trace, *csv, {traces[i], "", fmt::format("{}/{}", place, i), ""}, options, written));
   }
   const workload::ForeignCounters more = workload::find_foreign_counters(place);
   counters.passes.insert(counters.passes.end(), more.passes.begin(), more.passes.end());

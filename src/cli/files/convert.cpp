@@ -5,6 +5,7 @@
 
 #include "analysis/trim.h"
 #include "base/files/output_file.h"
+#include "cli/command.h"
 #include "cli/files/open_trace.h"
 #include "cli/files/writer_names.h"
 #include "format/format.h"
@@ -23,11 +24,10 @@ Result<std::string> output_format(const std::string& path, const std::string& fo
   const std::string ending = std::filesystem::path(path).extension().string();
   if (ending == ".tacho") return std::string("tacho");
   std::string known = ".tacho";
-  for (const format::Writer& writer : format::writers()) {
-    if (writer.folder) continue;
-    if (writer.extension == ending) return std::string(writer.name);
-    known += ", " + std::string(writer.extension);
-  }
+  const format::Writer* const of_ending = writer_of_ending(path);
+  if (of_ending != nullptr && !of_ending->folder) return std::string(of_ending->name);
+  for (const format::Writer& writer : format::writers())
+    if (!writer.folder && writer.extension.starts_with('.')) known += ", " + std::string(writer.extension);
   if (is_standard_output(path))
     return fail("{}: standard output has no ending that says a format ({}); add --format", path, known);
   return fail("{}: its ending does not say a format ({}); choose one of those or add --format", path, known);
@@ -52,8 +52,13 @@ Status write_converted(const std::string& path, const std::string& format, bool 
   TACHO_ASSIGN(const auto trace, writer->finish_and_open());
   format::ExportOptions options;
   options.overwrite = overwrite;
-  std::vector<std::string> written;
-  return target->write(*trace, {path, {}, {}}, options, written);
+  std::vector<std::string> written, remarks;
+  options.remarks = &remarks;
+  TACHO_TRY(target->write(*trace, {path, {}, {}}, options, written));
+  if (std::string sentence = format::left_out(*target, *trace, options); !sentence.empty())
+    options.remark(std::move(sentence));
+  for (const std::string& remark : remarks) complain(kOk, remark);
+  return {};
 }
 
 Status copy_trace(const std::string& path, trace::TraceWriter& writer) {

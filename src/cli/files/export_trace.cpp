@@ -72,6 +72,11 @@ std::string stem_of(const std::string& source) {
 Status export_trace(const trace::Trace& trace, const format::Writer& writer, const ExportPlace& place,
                     format::ExportOptions options, std::vector<std::string>& written) {
   const std::string stem = stem_of(place.source);
+  const auto remark_left_out = [&, filter = static_cast<const walk::EventFilter&>(options)]() -> Status {
+    if (std::string sentence = format::left_out(writer, trace, filter); !sentence.empty())
+      options.remark(std::move(sentence));
+    return {};
+  };
   if (!place.folder.empty()) TACHO_TRY(create_folders(place.folder));
   if (!writer.folder) {
     format::ExportTarget target;
@@ -82,7 +87,8 @@ Status export_trace(const trace::Trace& trace, const format::Writer& writer, con
     }
     report::Progress progress(fmt::format("writing {}", target.file));
     options.progress = &progress;
-    return writer.write(trace, target, options, written);
+    TACHO_TRY(writer.write(trace, target, options, written));
+    return remark_left_out();
   }
   if (!place.file.empty())
     return fail("-f {} writes several files: give their folder with -d instead of -o", writer.name);
@@ -94,15 +100,17 @@ Status export_trace(const trace::Trace& trace, const format::Writer& writer, con
     format::ExportTarget target;
     target.folder = place.folder;
     const int64_t pid = trace.cell(Table::kProcess, process, column::Process::pid);
-    const std::string name = pid > 0 ? fmt::format("{}", pid) : stem;
-    target.prefix = options.overwrite ? name : free_prefix(place.folder, name);
+    std::string name = pid > 0 ? fmt::format("{}", pid) : stem;
+    const bool named = !place.prefix.empty();
+    if (named) name = used.empty() || pid <= 0 ? place.prefix : fmt::format("{}_{}", place.prefix, pid);
+    target.prefix = options.overwrite || named ? name : free_prefix(place.folder, name);
     for (int i = 1; !used.insert(target.prefix).second; ++i) target.prefix = fmt::format("{}.{}", name, i);
     options.process = process;
     report::Progress progress(fmt::format("writing {}", target.prefix));
     options.progress = &progress;
     TACHO_TRY(writer.write(trace, target, options, written));
   }
-  return {};
+  return remark_left_out();
 }
 
 void ignore_output_signals() {

@@ -14,10 +14,12 @@ struct ExportPlace {
   std::string source;  // the trace's file, which gives default names
   std::string file;    // -o; empty = a default name
   std::string folder;  // -d; empty = the current one
+  std::string prefix;  // of the files of folder formats; empty = the pid of each process
 };
 
-/// Writes one format. Default names get a number if they are taken. Folder formats refuse place.file; for
-/// options.process 0 they write one set of files per process with records, named after its pid.
+/// Writes one format and remarks on what it has no place for. Default names get a number if they are taken. Folder
+/// formats refuse place.file; for options.process 0 they write one set of files per process with records, named after
+/// its pid, or PREFIX_* and, of further processes, PREFIX_<pid>_*.
 Status export_trace(const trace::Trace& trace, const format::Writer& writer, const ExportPlace& place,
                     format::ExportOptions options, std::vector<std::string>& written);
 

@@ -30,4 +30,21 @@ Result<const format::Writer*> writer_of(std::string_view name) {
               all);
 }
 
+const format::Writer* writer_of_ending(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const format::Writer* best = nullptr;
+  for (const format::Writer& writer : format::writers())
+    if (writer.extension.starts_with('.') && name.size() > writer.extension.size() &&
+        name.ends_with(writer.extension) && (best == nullptr || writer.extension.size() > best->extension.size()))
+      best = &writer;
+  return best;
+}
+
+std::string without_ending(const std::string& name) {
+  constexpr std::string_view kOwn = ".tacho";
+  if (name.size() > kOwn.size() && name.ends_with(kOwn)) return name.substr(0, name.size() - kOwn.size());
+  const format::Writer* const writer = writer_of_ending(name);
+  return writer == nullptr ? name : name.substr(0, name.size() - writer->extension.size());
+}
+
 }  // namespace tacho::cli

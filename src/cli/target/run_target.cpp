@@ -24,6 +24,8 @@
 #include "cli/output/summary.h"
 #include "cli/shared/chosen_ranks.h"
 #include "cli/target/static_mpi.h"
+#include "format/rocprofv3_csv/rocprofv3_csv.h"
+#include "format/source/names.h"
 #include "launch/launcher.h"
 #include "report/output.h"
 #include "trace/trace.h"
@@ -40,16 +42,50 @@ struct Extra {
   OutputClaim claim;
 };
 
-// Always records the output itself; unless -f includes "tacho", that file is removed after the exports.
-Status prepare_formats(const TraceRequest& r, std::vector<Extra>& extras) {
-  namespace fs = std::filesystem;
+// The formats of -f, each once, or else that of -o's ending. What the recording cannot give is refused here, before the
+// program starts.
+Status choose_formats(TraceRequest& r) {
+  std::vector<std::string> names;
+  for (const std::string& name : r.formats)
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  if (r.formats.empty() && format::without_packing(r.output).size() < r.output.size())
+    return fail("-o {}: tacho packs no output; leave the ending off and pack the file afterwards", r.output);
+  if (r.formats.empty())
+    if (const format::Writer* const writer = writer_of_ending(r.output); writer != nullptr)
+      names.emplace_back(writer->name);
+  r.formats = std::move(names);
+  const event::Configuration& target = r.launch.recording.target;
   for (const std::string& name : r.formats) {
     if (name == "tacho") continue;
     TACHO_ASSIGN(const format::Writer* const writer, writer_of(name));
-    Extra extra{
-        writer, {r.launch.recording.output, "", fs::path(r.launch.recording.output).parent_path().string()}, {}};
+    TACHO_TRY(
+        format::check_recording(*writer, r.launch.recording.writer.aggregate, target.sampler != event::Sampler::kOff));
+  }
+  return {};
+}
+
+// A file of an earlier run in `folder` with that prefix; empty if there is none.
+std::string csv_of_prefix(const std::string& folder, const std::string& prefix) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.empty() ? "." : folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    const auto run = format::rocprofv3_csv::run_of_part(name);
+    if (run && run->starts_with(prefix + "_")) return (std::filesystem::path(folder) / name).string();
+  }
+  return {};
+}
+
+// Always records the output itself; unless -f includes "tacho", that file is removed after the exports.
+Status prepare_formats(const TraceRequest& r, std::vector<Extra>& extras) {
+  namespace fs = std::filesystem;
+  const fs::path output(r.launch.recording.output);
+  const std::string stem = (output.parent_path() / without_ending(output.filename().string())).string();
+  for (const std::string& name : r.formats) {
+    if (name == "tacho") continue;
+    TACHO_ASSIGN(const format::Writer* const writer, writer_of(name));
+    Extra extra{writer, {output.string(), "", output.parent_path().string(), ""}, {}};
     if (!writer->folder) {
-      const std::string file = fs::path(r.launch.recording.output).replace_extension(writer->extension).string();
+      const std::string file = stem + std::string(writer->extension);
       extra.place.file = file;
       if (file != r.launch.recording.output) {  // already claimed
         TACHO_ASSIGN(extra.claim, r.output.empty() && !r.overwrite ? OutputClaim::numbered(file)
@@ -57,6 +93,11 @@ Status prepare_formats(const TraceRequest& r, std::vector<Extra>& extras) {
         extra.place.file = extra.claim.name();
       }
       extra.place.folder.clear();
+    } else if (!r.output.empty()) {
+      extra.place.prefix = fs::path(stem).filename().string();
+      if (writer->name == "csv" && !r.overwrite)
+        if (const std::string taken = csv_of_prefix(extra.place.folder, extra.place.prefix); !taken.empty())
+          return fail("{} exists. Choose another -o or pass --overwrite", taken);
     }
     extras.push_back(std::move(extra));
   }
@@ -65,6 +106,14 @@ Status prepare_formats(const TraceRequest& r, std::vector<Extra>& extras) {
 
 bool keeps_trace(const TraceRequest& r) {
   return r.formats.empty() || std::find(r.formats.begin(), r.formats.end(), "tacho") != r.formats.end();
+}
+
+// -o x.json -f tacho,json: the ending is that of the other file.
+std::string name_of_recording(const TraceRequest& r, const std::string& name) {
+  if (!keeps_trace(r)) return name;
+  const format::Writer* const writer = writer_of_ending(name);
+  if (writer == nullptr || std::find(r.formats.begin(), r.formats.end(), writer->name) == r.formats.end()) return name;
+  return name.substr(0, name.size() - writer->extension.size()) + ".tacho";
 }
 
 // The recording's name, reserved so that no other process takes it meanwhile.
@@ -82,10 +131,37 @@ Result<OutputClaim> choose_output(const TraceRequest& r) {
     if (name.empty()) return fail("-o {}: nothing is left when the placeholders are filled in", r.output);
     if (uses_rank(r.output, kDialect) && !facts.job.known())
       complain(kOk, "%rank% is ignored: no rank of an MPI launcher was detected");
-    return OutputClaim::exactly(of_rank(name), r.overwrite);
+    // A folder that placeholders name may be one of this job's own.
+    if (const std::string folder = std::filesystem::path(name).parent_path().string();
+        name != r.output && !folder.empty())
+      TACHO_TRY(create_folders(folder));
+    return OutputClaim::exactly(of_rank(name_of_recording(r, name)), r.overwrite);
   }
   const std::string base = of_rank(run_name(r.launch.command) + ".tacho");
   return r.overwrite ? OutputClaim::exactly(base, true) : OutputClaim::numbered(base);
+}
+
+// Writes the files beside the recording. `remarks` gets what they lack.
+Status write_extras(const trace::Trace& trace, const TraceRequest& request, const std::vector<Extra>& extras,
+                    std::vector<std::string>& written, std::vector<std::string>& remarks) {
+  for (const Extra& extra : extras) {
+    if (extra.writer->stacks && trace.rows(event::Table::kSample) == 0) {
+      remarks.push_back(
+          fmt::format("-f {}: no call stack was sampled, so there is no {}", extra.writer->name, extra.place.file));
+      continue;
+    }
+    format::ExportOptions options;
+    options.overwrite = request.overwrite;
+    options.statistics = true;
+    options.remarks = &remarks;
+    options.rpd_schema = static_cast<int>(request.rpd_schema);
+    const size_t before = written.size();
+    TACHO_TRY(export_trace(trace, *extra.writer, extra.place, options, written));
+    if (written.size() == before)
+      remarks.push_back(
+          fmt::format("-f {}: nothing was recorded that it could hold, so there is no file", extra.writer->name));
+  }
+  return {};
 }
 
 // Counters of whole GPUs say by whom they were read (decode/rocm/decoder.cpp).
@@ -122,6 +198,7 @@ int run_target(TraceRequest& request) {
     if (!*chosen) return run_as_it_is(request.launch.command);
   }
   if (const Status ready = complete(request); !ready) return complain(kOwnError, ready.error().message);
+  if (const Status chosen = choose_formats(request); !chosen) return complain(kOwnError, chosen.error().message);
   const auto output = choose_output(request);
   if (!output) return complain(kOwnError, output.error().message);
   request.launch.recording.output = output->name();
@@ -148,22 +225,18 @@ int run_target(TraceRequest& request) {
   if (!trace) return complain(kOwnError, trace.error().message);
   SummaryOptions options;
   options.kept = keep;
-  for (const Extra& extra : extras) {
-    format::ExportOptions export_options;
-    export_options.overwrite = request.overwrite;
-    export_options.statistics = true;
-    export_options.rpd_schema = static_cast<int>(request.rpd_schema);
-    if (const Status done = export_trace(**trace, *extra.writer, extra.place, export_options, options.written); !done) {
-      const std::string kept = hidden ? hidden->keep() : request.launch.recording.output;
-      return complain(kOwnError, fmt::format("{}; the recording is kept in {} (tacho export writes it anew)",
-                                             done.error().message, kept));
-    }
+  std::vector<std::string> remarks;
+  if (const Status done = write_extras(**trace, request, extras, options.written, remarks); !done) {
+    const std::string kept = hidden ? hidden->keep() : request.launch.recording.output;
+    return complain(kOwnError, fmt::format("{}; the recording is kept in {} (tacho export writes it anew)",
+                                           done.error().message, kept));
   }
   if (!request.shown_as.empty()) options.written = {request.shown_as};
   if (!request.quiet) {
     const std::string text = summary_of_run(**trace, options, request.ranks);
     report::put(text, report::Stream::kError);
   }
+  for (const std::string& remark : remarks) complain(kOk, remark);
   if ((*trace)->rows(event::Table::kCommunicator) <= 1) {
     const auto program = launch::find_executable(request.launch.command.front());
     if (program && holds_mpi(*program))

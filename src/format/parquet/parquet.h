@@ -18,4 +18,7 @@ namespace tacho::format::parquet {
 Status write(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
              std::vector<std::string>& written);
 
+/// Fails with DuckLibrary::load()'s sentence if libduckdb.so is not there.
+Status ready();
+
 }  // namespace tacho::format::parquet

@@ -483,4 +483,9 @@ Status write(const trace::Trace& trace, const ExportTarget& target, const Export
   return files.commit(written);
 }
 
+Status ready() {
+  TACHO_TRY(DuckLibrary::load());
+  return {};
+}
+
 }  // namespace tacho::format::parquet

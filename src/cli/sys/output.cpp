@@ -23,6 +23,7 @@
 #include "base/text/placeholders.h"
 #include "cli/command.h"
 #include "cli/files/export_trace.h"
+#include "cli/files/writer_names.h"
 #include "cli/output/summary.h"
 #include "cli/shared/command_line.h"
 #include "cli/target/run_target.h"
@@ -310,7 +311,19 @@ Status choose_folder(const Request& request, Plan& plan) {
 Status choose_file(const Request& request, Plan& plan) {
   launch::Recording& recording = plan.launch.recording;
   const std::string base = run_name(request.command);
-  const std::string name = of_rank(request.output.empty() ? base + ".tacho" : request.output);
+  std::string name = of_rank(request.output.empty() ? base + ".tacho" : request.output);
+  if (const format::Writer* const writer = writer_of_ending(name); writer != nullptr) {
+    TACHO_TRY(format::check_recording(*writer, false, recording.target.sampler != event::Sampler::kOff));
+    plan.also_by = writer;
+    plan.also = {name, "", fs::path(name).parent_path().string(), ""};
+    if (writer->folder) {
+      plan.also.prefix = without_ending(fs::path(name).filename().string());
+    } else {
+      TACHO_TRY(may_write(name, request.overwrite));
+      plan.also.file = name;
+    }
+    name = without_ending(name) + ".tacho";
+  }
   if (!request.output.empty() || request.overwrite) {
     TACHO_ASSIGN(plan.claim, OutputClaim::exactly(name, request.overwrite));
   } else {
@@ -351,6 +364,17 @@ Status write_beside(const trace::Trace& trace, const Request& request, const Pla
     if (!request.overwrite) path = free_name(path);
     for (const format::Writer& writer : format::writers())
       if (writer.name == "pftrace") TACHO_TRY(writer.write(trace, {path, "", ""}, plan.exports, written));
+  }
+  if (plan.also_by != nullptr && plan.also_by->stacks && trace.rows(Table::kSample) == 0) {
+    complain(kOk, fmt::format("no call stack was sampled, so there is no {}", plan.also.file));
+  } else if (plan.also_by != nullptr) {
+    std::vector<std::string> remarks;
+    format::ExportOptions options = plan.exports;
+    options.overwrite = request.overwrite;
+    options.statistics = true;
+    options.remarks = &remarks;
+    TACHO_TRY(export_trace(trace, *plan.also_by, plan.also, options, written));
+    for (const std::string& remark : remarks) complain(kOk, remark);
   }
   if (!plan.profile) return {};
   for (const int64_t row : processes_with_records(trace, plan.exports)) {

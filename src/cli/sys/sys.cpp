@@ -15,6 +15,7 @@
 #include "cli/shared/meant.h"
 #include "cli/sys/output.h"
 #include "cli/sys/plan.h"
+#include "cli/target/debuggers.h"
 #include "report/output.h"
 
 namespace tacho::cli::sys {
@@ -44,6 +45,9 @@ int run(Request& request) {
     for (const Setting& setting : sys::settings())
       if (settings.given(setting.name))
         report::print_error("[rocprof-sys] {}{} = {}\n", kPrefix, setting.name, settings.text(setting.name));
+  if (const std::string sentence = debugger_sentence(request.command, plan.launch.recording.target.sampler);
+      !sentence.empty())
+    complain(kOk, sentence);
   const auto outcome = launch::run(plan.launch);
   if (!outcome) {
     std::error_code ignored;

@@ -1,6 +1,7 @@
 // A tracing run, from its request to the summary (run_target.h).
 #include "cli/target/run_target.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +24,7 @@
 #include "cli/output/serve_view.h"
 #include "cli/output/summary.h"
 #include "cli/shared/chosen_ranks.h"
+#include "cli/target/debuggers.h"
 #include "cli/target/static_mpi.h"
 #include "format/rocprofv3_csv/rocprofv3_csv.h"
 #include "format/source/names.h"
@@ -141,6 +143,32 @@ Result<OutputClaim> choose_output(const TraceRequest& r) {
   return r.overwrite ? OutputClaim::exactly(base, true) : OutputClaim::numbered(base);
 }
 
+// The folder of the output, which a program may remove and thereby tacho's unfinished file (trace/store/file.h).
+class OutputFolder {
+ public:
+  explicit OutputFolder(const std::string& output) {
+    std::error_code ignored;
+    shown_ = std::filesystem::path(output).parent_path().string();
+    current_ = std::filesystem::current_path(ignored).string();
+    path_ = std::filesystem::absolute(shown_.empty() ? "." : shown_, ignored).string();
+    if (stat(path_.c_str(), &before_) != 0) path_.clear();
+  }
+  /// Says that the folder is another one than before the start, and makes it the current one again where it was that.
+  void tell_removed() const {
+    struct stat now {};
+    if (path_.empty() || stat(path_.c_str(), &now) != 0) return;
+    if (now.st_ino == before_.st_ino && now.st_dev == before_.st_dev) return;
+    std::error_code ignored;
+    std::filesystem::current_path(current_, ignored);
+    complain(kOk, fmt::format("{}: the program removed this folder while it ran; tacho made it again for its own files",
+                              shown_.empty() ? path_ : shown_));
+  }
+
+ private:
+  std::string shown_, path_, current_;
+  struct stat before_ {};
+};
+
 // Writes the files beside the recording. `remarks` gets what they lack.
 Status write_extras(const trace::Trace& trace, const TraceRequest& request, const std::vector<Extra>& extras,
                     std::vector<std::string>& written, std::vector<std::string>& remarks) {
@@ -217,8 +245,13 @@ int run_target(TraceRequest& request) {
     request.launch.started = [&](const std::string& recording) {
       live = LiveView::begin(recording, request.launch.recording.output);
     };
+  if (const std::string sentence = debugger_sentence(request.launch.command, request.launch.recording.target.sampler);
+      !sentence.empty())
+    complain(kOk, sentence);
+  const OutputFolder folder(request.launch.recording.output);
   const auto outcome = launch::run(request.launch);
   if (!outcome) return complain(outcome.error().exit_code, outcome.error().message);
+  folder.tell_removed();
   ignore_output_signals();
   if (!outcome->written) return complain_of_recording(*outcome, request.launch.recording.output, hidden);
   const auto trace = trace::Trace::open(request.launch.recording.output);

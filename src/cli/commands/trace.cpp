@@ -18,9 +18,11 @@ int run_trace(int argc, char** argv) {
              "126 not executable, 127 not found.");
   TraceRequest request;
   std::optional<Error> refusal;
-  options::declare(app, trace_options(), request, refusal);
+  const options::Declared declared = options::declare(app, trace_options(), request, refusal);
   if (const auto code = parse_options(app, argc, argv, kOwnError)) return *code;
   if (refusal) return complain(kOwnError, refusal->message);
+  for (const auto& [name, option] : declared)
+    if (option.count() > 0) request.given.push_back(name);
   auto command = target_command(app);
   if (!command) return complain(kOwnError, command.error().message);
   request.launch.command = std::move(*command);

@@ -2,11 +2,13 @@
 // destination; declare() hands the rows to the command's CommandOptions, which parse and print --help.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -76,10 +78,26 @@ constexpr auto* at = +[](decltype(class_of(First))& request) -> auto& {
   return ((request.*First).*....*Rest);
 };
 
+/// Declared options by their long names, "--output".
+using Declared = std::vector<std::pair<std::string, CommandOption>>;
+
+/// The long one of "-o,--output".
+inline std::string long_name(std::string_view names) {
+  std::string_view best;
+  for (size_t begin = 0; begin <= names.size();) {
+    const size_t end = std::min(names.find(',', begin), names.size());
+    const std::string_view name = names.substr(begin, end - begin);
+    if (best.empty() || (name.starts_with("--") && !best.starts_with("--"))) best = name;
+    begin = end + 1;
+  }
+  return std::string(best.substr(best.starts_with('!') ? 1 : 0));
+}
+
 /// Declares `rows` on `app`. `refusal` gets the first error of a Place function: check it after parsing.
 template <typename Request>
-void declare(CommandOptions& app, std::span<const OptionRow<Request>> rows, Request& request,
-             std::optional<Error>& refusal) {
+Declared declare(CommandOptions& app, std::span<const OptionRow<Request>> rows, Request& request,
+                 std::optional<Error>& refusal) {
+  Declared all;
   for (const OptionRow<Request>& row : rows) {
     if (row.names.empty()) {
       app.open_group(std::string(row.help));
@@ -125,7 +143,9 @@ void declare(CommandOptions& app, std::span<const OptionRow<Request>> rows, Requ
         option.default_str(std::string(details.default_text));
     }
     if (!row.value_name.empty()) option.type_name(std::string(row.value_name));
+    all.emplace_back(long_name(row.names), option);
   }
+  return all;
 }
 
 }  // namespace tacho::cli::options

@@ -214,6 +214,11 @@ std::span<const OptionRow<TraceRequest>> trace_options() {
   return kOptions;
 }
 
+std::span<const std::string_view> more_calls() {
+  static constexpr std::string_view kNames[] = {"--driver-trace", "--all-api-calls", "--hsa-trace"};
+  return kNames;
+}
+
 Result<event::Sampler> sampler_named(const std::string& name) {
   uint8_t number = 0;
   for (const std::string_view known : event::kChoiceNames<event::Sampler>) {
@@ -244,7 +249,7 @@ Status complete(TraceRequest& r) {
   out.target.profiler_api = out.start_paused;
   out.writer.overwrite = r.overwrite;
   TACHO_TRY(launch::check(out));
-  return {};
+  return check_combination(r);
 }
 
 }  // namespace tacho::cli

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/options/bound_options.h"
@@ -23,7 +24,8 @@ struct TraceRequest {
   std::string shown_as;  ///< what the summary calls the output; empty = its own name
   /// The kinds that -k and similar options name; none = all the cheap ones.
   bool kernels = false, copies = false, allocations = false, runtime = false, markers = false, system = false;
-  bool launch_stacks = true;  ///< with a sampler: also the Python stacks of launching calls
+  std::vector<std::string> given;  ///< the long names of the options that the user gave
+  bool launch_stacks = true;       ///< with a sampler: also the Python stacks of launching calls
 };
 
 std::span<const options::OptionRow<TraceRequest>> trace_options();
@@ -31,6 +33,13 @@ std::span<const options::OptionRow<TraceRequest>> trace_options();
 /// Derives the dependent parts of the request's Recording: sources from the kinds, stacks of launches from the sampler.
 /// Call it once, after parsing. Fails on options that contradict each other.
 Status complete(TraceRequest& request);
+
+/// The options of the table that record more API calls than by default.
+std::span<const std::string_view> more_calls();
+
+/// Fails where an option that the user gave has no effect because another one is missing or contradicts it. For a
+/// request that complete() has filled in.
+Status check_combination(const TraceRequest& request);
 
 /// "timer" -> Sampler::kTimer and so on; the error for another name lists these.
 Result<event::Sampler> sampler_named(const std::string& name);

@@ -129,7 +129,17 @@ void pieces(const std::shared_ptr<const Trace>& trace, uint64_t choice) {
 void ranks(const std::shared_ptr<const Trace>& trace, const std::string& path) {
   answered(tacho::ranks::lateness(*trace));
   const std::shared_ptr<const Trace> traces[] = {trace, trace};
-  answered(tacho::ranks::align(traces));
+  const std::string names[] = {path, path};
+  tacho::ranks::TraceSurvey surveyed;
+  const tacho::Status looked = tacho::ranks::survey(traces, names, surveyed);
+  tacho::fuzz::expect_sentence(looked);
+  if (looked) {
+    const size_t both[] = {0, 1};
+    answered(tacho::ranks::align(surveyed, both));
+    std::vector<std::string> remarks;
+    static_cast<void>(tacho::ranks::without_repeated(surveyed.traces, remarks));
+    static_cast<void>(tacho::ranks::jobs_of(surveyed.traces, surveyed.names));
+  }
   tacho::ranks::Job job;
   const tacho::Status loaded = tacho::ranks::load_job({path}, job);
   tacho::fuzz::expect_sentence(loaded);

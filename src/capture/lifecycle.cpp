@@ -24,15 +24,15 @@ namespace {
 }
 }  // namespace
 
-void before_main(const void* stack_end) {
+void before_main(const void* stack_end, const void* main) {
   tape::set_preloaded();
   mpi::watch();
   // Without a sampler a process attaches when it first has something to record.
-  if (sampler_asked_for() && start()) sampler::start_process(stack_end);
+  if (sampler_asked_for() && start()) sampler::start_process(stack_end, main);
 }
 
-void thread_begins() {
-  sampler::begin_thread();
+void thread_begins(const void* routine) {
+  sampler::begin_thread(routine);
 }
 
 namespace {
@@ -58,6 +58,10 @@ void thread_ends() {
     describe_thread();
   sampler::end_thread();
   tape::flush_thread();
+}
+
+void process_ends() {
+  sampler::end_process();
 }
 
 }  // namespace tacho::capture

@@ -12,6 +12,7 @@
 
 #include "capture/lifecycle.h"
 #include "capture/room/next_symbol.h"
+#include "capture/room/pages.h"
 #include "tape/writer.h"
 
 namespace tacho::capture {
@@ -26,22 +27,40 @@ namespace {
 
 using tacho::capture::next_symbol;
 
-// A thread's task, on its way from pthread_create to the thread. A slot is used for microseconds; when all are in use
-// the thread starts without us.
+// A thread's task, on its way from pthread_create to the thread. A slot is used until the thread runs; when all of a
+// shelf are in use there is another one.
 struct Task {
   std::atomic<uint32_t> used;
   void* (*run)(void*);
   void* argument;
 };
-constexpr uint32_t kTasks = 512;
+constexpr uint32_t kTasks = 512, kShelves = 64;
 constinit Task g_tasks[kTasks] = {};
+constinit std::atomic<Task*> g_shelves[kShelves] = {g_tasks};
 constinit std::atomic<uint32_t> g_next_task{0};
 
+Task* shelf(uint32_t number) {
+  std::atomic<Task*>& slot = g_shelves[number];
+  Task* tasks = slot.load(std::memory_order_acquire);
+  if (tasks != nullptr) return tasks;
+  void* const memory = tacho::capture::map_pages(kTasks * sizeof(Task));
+  if (memory == nullptr) return nullptr;
+  if (slot.compare_exchange_strong(tasks, static_cast<Task*>(memory), std::memory_order_acq_rel))
+    return static_cast<Task*>(memory);
+  munmap(memory, kTasks * sizeof(Task));
+  return tasks;
+}
+
+// Null when there is no memory: the thread starts without us.
 Task* take_task() {
-  for (uint32_t tried = 0; tried < 64; ++tried) {
-    Task& task = g_tasks[g_next_task.fetch_add(1, std::memory_order_relaxed) % kTasks];
-    uint32_t expected = 0;
-    if (task.used.compare_exchange_strong(expected, 1, std::memory_order_acq_rel)) return &task;
+  for (uint32_t number = 0; number < kShelves; ++number) {
+    Task* const tasks = shelf(number);
+    if (tasks == nullptr) return nullptr;
+    for (uint32_t tried = 0; tried < 64; ++tried) {
+      Task& task = tasks[g_next_task.fetch_add(1, std::memory_order_relaxed) % kTasks];
+      uint32_t expected = 0;
+      if (task.used.compare_exchange_strong(expected, 1, std::memory_order_acq_rel)) return &task;
+    }
   }
   return nullptr;
 }
@@ -78,7 +97,7 @@ void* run_thread(void* given) {
   void* const argument = task->argument;
   task->used.store(0, std::memory_order_release);
   void* result = nullptr;
-  tacho::capture::thread_begins();
+  tacho::capture::thread_begins(reinterpret_cast<const void*>(run));
   pthread_cleanup_push(end_thread, nullptr);
   result = run(argument);
   pthread_cleanup_pop(1);
@@ -92,7 +111,7 @@ TACHO_EXPORT int __libc_start_main(int (*main)(int, char**, char**), int argc, c
   static constinit std::atomic<void*> slot{nullptr};
   using Start = int(int (*)(int, char**, char**), int, char**, void (*)(), void (*)(), void (*)(), void*);
   Start* const next = next_symbol<Start>(slot, "__libc_start_main");
-  tacho::capture::before_main(stack_end);
+  tacho::capture::before_main(stack_end, reinterpret_cast<const void*>(main));
   return next(main, argc, argv, init, fini, rtld_fini, stack_end);
 }
 
@@ -111,6 +130,7 @@ TACHO_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attribu
 }
 
 TACHO_EXPORT __attribute__((noreturn)) void _exit(int status) {
+  tacho::capture::process_ends();
 #define TACHO_SOURCE_EXIT(finish) tacho::capture::finish();
 #include "capture/sources.def"
 #undef TACHO_SOURCE_EXIT

@@ -69,7 +69,9 @@ void Decoder::piece(const tape::Piece& piece) {
         state.take_row(made->second);
         adopted_.erase(made);
       }
-      state.describe(*record, inherits ? parent->second.get() : nullptr);
+      const ProcessState*& newest = newest_of_pid_[{piece.block->aux64, record->pid}];
+      state.describe(*record, inherits ? parent->second.get() : nullptr, newest != &state ? newest : nullptr);
+      newest = &state;
     } else {
       state.record(*piece.block, at, header);
     }

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "decode/clock_map.h"
@@ -48,8 +49,9 @@ class Decoder {
   trace::TraceWriter& writer_;
   ClockMap& clocks_;
   std::unique_ptr<ModuleCache> modules_;
-  std::map<uint32_t, std::unique_ptr<ProcessState>> processes_;  // by slot
-  std::map<uint32_t, int64_t> adopted_;                          // by pid
+  std::map<uint32_t, std::unique_ptr<ProcessState>> processes_;                 // by slot
+  std::map<uint32_t, int64_t> adopted_;                                         // by pid
+  std::map<std::pair<uint64_t, uint32_t>, const ProcessState*> newest_of_pid_;  // described; by namespace and pid
 };
 
 }  // namespace tacho::decode

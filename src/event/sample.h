@@ -6,7 +6,7 @@
 //    +--------------+-----------------+-----------------------+--------------------+------------------+
 //
 // A stack that a thread read itself at a launch (SampleHeader::launch) has no registers: the Python frames follow the
-// header.
+// header. CPU time that no moment of a thread stands for (SampleHeader::of) is a header alone.
 //
 // A Python frame is one word:
 //
@@ -35,6 +35,14 @@ enum class PythonState : uint8_t {
   kBroken,     // the interpreter was changing its frames: only those that could be read safely, perhaps none
 };
 
+/// What a sample's period is the time of.
+enum class SampleOf : uint32_t {
+  kMoment,      // a moment of a thread
+  kRest,        // threads that ended without a further sample; stack_begin: the function with which they began, 0 =
+                // unknown
+  kBeforeMain,  // a process before its samples began. Also holds what an earlier program of the process (exec) used
+};
+
 struct SampleHeader {
   SampleClock clock;
   PythonState python;
@@ -45,7 +53,7 @@ struct SampleHeader {
   uint16_t frames;       // words of Python frames
   uint64_t stack_begin;  // address of the first stack byte
   uint32_t stack_bytes;  // multiple of 8
-  uint32_t reserved2;
+  SampleOf of;
 };
 static_assert(sizeof(SampleHeader) == 24);
 

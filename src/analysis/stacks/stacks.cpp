@@ -143,6 +143,7 @@ class Builder {
         name = base.empty() ? fmt::format("{:#x}", address) : fmt::format("[{}]", base);
     }
     const StackPart part = kind == event::FrameKind::kTruncated ? StackPart::kTruncated
+                           : kind == event::FrameKind::kUnknown ? StackPart::kUnknown
                            : python                             ? StackPart::kPython
                                                                 : StackPart::kNative;
     at->second =
@@ -294,6 +295,25 @@ class Builder {
     return {};
   }
 
+  // Not CPU time of which nobody knows where it was spent.
+  bool is_moment(int64_t stack) {
+    const auto [at, fresh] = moment_.try_emplace(stack, true);
+    if (fresh)
+      at->second = cell(Table::kFrame, cell(Table::kStack, stack, column::Stack::frame), column::Frame::kind) !=
+                   static_cast<int64_t>(event::FrameKind::kUnknown);
+    return at->second;
+  }
+
+  // The time that a sample usually stands for.
+  int64_t usual_period() {
+    if (durations_.empty()) return 0;
+    const auto middle = durations_.begin() + static_cast<std::ptrdiff_t>((durations_.size() - 1) / 2);
+    std::nth_element(durations_.begin(), middle, durations_.end());
+    const int64_t period = *middle;
+    durations_ = {};
+    return period;
+  }
+
   Status read_samples() {
     Status status;
     for (const auto& samples : trace::chunks<S::track, S::start, S::duration, S::dim, S::correlation>(trace_, status)) {
@@ -302,6 +322,7 @@ class Builder {
           add_sample(samples.track[i], samples.start[i], samples.duration[i], samples.dim[i], samples.correlation[i]);
       if (given_up(0)) break;
     }
+    period_ = usual_period();
     return status;
   }
 
@@ -316,8 +337,10 @@ class Builder {
         else
           exact_.try_emplace(call, stack);
       }
-      if (duration != 0) moments_[trace::cell<column::Track::thread>(trace_, track)].push_back({time, stack});
-      if (duration > 0 && (period_ == 0 || duration < period_)) period_ = duration;
+      if (duration != 0 && is_moment(stack)) {
+        moments_[trace::cell<column::Track::thread>(trace_, track)].push_back({time, stack});
+        if (duration > 0) durations_.push_back(duration);
+      }
     }
     // A stack that was read at a launch stands for no time.
     if (duration <= 0 || duration == kUnknown || !options_.host || time < options_.from || time >= options_.to) return;
@@ -533,15 +556,16 @@ class Builder {
   StackOptions options_;
   StackTree tree_;
   bool several_processes_ = false;
-  int64_t period_ = 0;  // ns between two samples of a thread
+  int64_t period_ = 0;  // ns that a sample usually stands for
+  std::vector<int64_t> durations_;
   static constexpr uint32_t kNowhere = UINT32_MAX, kSeveral = UINT32_MAX - 1;
   FrameIndex<StackFrame, decltype(&identity_of)> frame_of_{tree_.frames, &identity_of},
       function_of_{tree_.frames, &function_identity_of};
   std::vector<uint32_t> functions_ = std::vector<uint32_t>(1);  // of frames, by what they are but for the line
   std::vector<std::vector<uint32_t>> children_;                 // of nodes of complete stacks
   std::unordered_map<std::pair<int64_t, int64_t>, std::vector<uint32_t>, PairHash>
-      places_;                             // (root, function) -> nodes of complete stacks
-  std::unordered_map<int64_t, bool> cut_;  // by stack
+      places_;                                      // (root, function) -> nodes of complete stacks
+  std::unordered_map<int64_t, bool> cut_, moment_;  // by stack
   NumberSet child_of_;
   std::unordered_map<int64_t, uint32_t> frame_rows_, root_of_;
   std::unordered_map<std::pair<int64_t, int64_t>, uint32_t, PairHash> node_of_stack_, device_frames_;

@@ -26,7 +26,7 @@ enum class StackPart : uint8_t {
   kMarker,     // range or operator of a framework, open when the work was launched
   kApi,        // the call that launched
   kDevice,     // kernel, copy or fill
-  kUnknown,    // work launched from an unknown stack
+  kUnknown,    // work launched from an unknown stack; CPU time that no sample stands for
   kFolded,     // bound_trees(): frames beyond its limit, merged
 };
 std::string_view to_string(StackPart part);

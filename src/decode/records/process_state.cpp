@@ -63,7 +63,8 @@ int64_t ProcessState::host_time(uint64_t ticks) const {
   return plausible(tsc_ ? clocks_.from_tsc(ticks) : static_cast<int64_t>(ticks));
 }
 
-void ProcessState::describe(const event::ProcessRecord& record, const ProcessState* parent) {
+void ProcessState::describe(const event::ProcessRecord& record, const ProcessState* parent,
+                            const ProcessState* before) {
   if (described_) return;
   if (parent != nullptr) {
     // A forked child goes on with its parent's numbers.
@@ -78,6 +79,8 @@ void ProcessState::describe(const event::ProcessRecord& record, const ProcessSta
     device_clocks_ = parent->device_clocks_;
     if (parent->samples_ && !samples_)
       samples_ = std::make_unique<ProcessSamples>(*this, writer_, modules_, parent->samples_.get());
+  } else if (before != nullptr && before->samples_ && before->samples_->cpu_time() != 0) {
+    samples().continue_after_exec(before->samples_->cpu_time());
   }
   tsc_ = record.clock == static_cast<uint32_t>(event::HostClock::kTsc);
   if (tsc_ && record.ns_per_tick > 0 && record.ns_per_tick < 1000) clocks_.set_ns_per_tick(record.ns_per_tick);

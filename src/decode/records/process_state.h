@@ -42,7 +42,9 @@ class ProcessState : public ProcessContext {
   }
 
   /// Takes the process's own description. `parent`: the process whose numbers it inherited by fork, or nullptr.
-  void describe(const event::ProcessRecord& record, const ProcessState* parent);
+  /// `before`: the newest process of the same pid that has already described itself, which may be the program that an
+  /// exec replaced; or nullptr.
+  void describe(const event::ProcessRecord& record, const ProcessState* parent, const ProcessState* before);
   /// Takes any record but kProcess. `at` holds header.size bytes, at least the fixed part of its kind.
   void record(const tape::BlockHeader& block, const std::byte* at, const event::RecordHeader& header);
   void vendor_buffer(const tape::BlockHeader& block, std::span<const std::byte> bytes);

@@ -412,6 +412,14 @@ bool ProcessSamples::evaluates(NativeFrame& frame) {
 }
 
 void ProcessSamples::finish() {
+  for (const auto& [place, row] : routines_) {
+    if (place.first == nullptr) continue;
+    const Symbol symbol = place.first->symbol(place.second);
+    if (!symbol.name.empty())
+      writer_.update(Table::kFrame, row, event::column::Frame::function, writer_.string(demangle(symbol.name)));
+    if (const SourceLine line = place.first->line(place.second); line.line > 0)
+      writer_.update(Table::kFrame, row, event::column::Frame::file, writer_.string(line.file));
+  }
   for (const auto& [module, frames] : frames_) {
     for (const auto& [address, facts] : frames) {
       const Symbol symbol = module->symbol(address);
@@ -489,11 +497,17 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
   at += sizeof header, left -= sizeof header;
   const bool launch = header.launch != 0;
   if (launch && (header.chain != 0 || header.stack_bytes != 0)) return false;
-  const uint64_t needed =
-      (launch ? 0 : event::kSampleRegisters * 8) + (uint64_t{header.chain} + header.frames) * 8 + header.stack_bytes;
+  const uint64_t needed = (launch || header.of != event::SampleOf::kMoment ? 0 : event::kSampleRegisters * 8) +
+                          (uint64_t{header.chain} + header.frames) * 8 + header.stack_bytes;
   if (needed > left || header.stack_bytes % 8 != 0 || header.clock > event::SampleClock::kWall ||
-      header.python > event::PythonState::kBroken)
+      header.python > event::PythonState::kBroken || header.of > event::SampleOf::kBeforeMain)
     return false;
+  if (pid_ == 0 && block.pid != 0 && block.aux64 == own_pid_namespace()) {
+    pid_ = block.pid;
+    read_maps();
+    maps_read_ = raw_now();
+  }
+  if (header.of != event::SampleOf::kMoment) return time_alone(record, header);
   uint64_t registers[event::kSampleRegisters] = {};
   if (!launch) {
     std::memcpy(registers, at, sizeof registers);
@@ -504,11 +518,6 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
   const std::span<const uint64_t> frames(reinterpret_cast<const uint64_t*>(at), header.frames);
   at += frames.size_bytes();
   const Memory memory{at, header.stack_begin, header.stack_bytes};
-  if (pid_ == 0 && block.pid != 0 && block.aux64 == own_pid_namespace()) {
-    pid_ = block.pid;
-    read_maps();
-    maps_read_ = raw_now();
-  }
 
   if (launch) {
     unwound_.frames.clear();
@@ -555,26 +564,64 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
   if ((!unwound_.whole && !python_whole) || header.python == event::PythonState::kTruncated)
     line_.push_back(plain_frame(event::FrameKind::kTruncated, "[truncated]"));
 
+  add_row(record, header.clock);
+  return true;
+}
+
+// The function with which threads begin: with its file, without a line, since nobody knows in which it was.
+int64_t ProcessSamples::routine_frame(uint64_t address) {
+  const NativeFrame frame = place(address, false);
+  const auto [found, fresh] = routines_.try_emplace({frame.module, frame.in_module}, 0);
+  if (fresh)
+    found->second = writer_.dimension(
+        row::Frame{.kind = event::FrameKind::kNative,
+                   .function = writer_.string(fmt::format("{:#x}", frame.in_module)),  // finish() finds its name
+                   .module = writer_.string(frame.module != nullptr ? frame.module->name() : "[unknown]")});
+  return found->second;
+}
+
+// CPU time without a moment.
+bool ProcessSamples::time_alone(const event::SampleRecord& record, const event::SampleHeader& header) {
+  line_.clear();
+  event::SampleRecord part = record;
+  if (header.of == event::SampleOf::kBeforeMain) {
+    // A number that is less than the sum before is another process's, to which the kernel gave the pid again.
+    if (part.period >= cpu_time_)
+      part.period -= cpu_time_;
+    else
+      cpu_time_ = 0;
+    if (part.period == 0) return true;
+    line_.push_back(plain_frame(event::FrameKind::kUnknown, "[before main]"));
+  } else {
+    line_.push_back(plain_frame(event::FrameKind::kUnknown, "[not sampled]"));
+    if (header.stack_begin != 0) line_.push_back(routine_frame(header.stack_begin));
+  }
+  add_row(part, header.clock);
+  return true;
+}
+
+// A sample with the stack in line_.
+void ProcessSamples::add_row(const event::SampleRecord& record, event::SampleClock clock) {
   const int64_t row = stack_of_line();
 
-  const uint64_t track_key = static_cast<uint64_t>(record.tid) << 1 | static_cast<uint64_t>(header.clock);
+  const uint64_t track_key = static_cast<uint64_t>(record.tid) << 1 | static_cast<uint64_t>(clock);
   int64_t& track = tracks_[track_key];
   if (track == 0) {
     const int64_t thread = writer_.dimension(row::Thread{.process = process_.row(), .tid = record.tid});
-    track = writer_.dimension(row::Track{
-        .kind = event::TrackKind::kThread,
-        .process = process_.row(),
-        .thread = thread,
-        .native = record.tid,
-        .category = writer_.string(header.clock == event::SampleClock::kCpu ? "sample.cpu" : "sample.wall")});
+    track = writer_.dimension(
+        row::Track{.kind = event::TrackKind::kThread,
+                   .process = process_.row(),
+                   .thread = thread,
+                   .native = record.tid,
+                   .category = writer_.string(clock == event::SampleClock::kCpu ? "sample.cpu" : "sample.wall")});
   }
   constexpr uint64_t kLongest = 1ULL << 50;
+  if (clock == event::SampleClock::kCpu) cpu_time_ += std::min(record.period, kLongest);
   writer_.add(row::Sample{.track = track,
                           .start = process_.host_time(record.time),
                           .duration = static_cast<int64_t>(std::min(record.period, kLongest)),
                           .dim = row,
                           .correlation = static_cast<int64_t>(record.correlation)});
-  return true;
 }
 
 // Python's line tables

@@ -50,6 +50,10 @@ class ProcessSamples {
   /// `bytes`: the whole record.
   void code(const event::CodeRecord& record, std::span<const std::byte> bytes, std::string_view name,
             std::string_view file);
+  /// The CPU time of all samples so far, ns; with that of the earlier programs of the process that an exec replaced.
+  uint64_t cpu_time() const { return cpu_time_; }
+  /// What earlier programs of the process used, ns: the first sample of CPU time holds it, too.
+  void continue_after_exec(uint64_t cpu_time) { cpu_time_ = cpu_time; }
   /// `bytes`: the whole record. False when it is malformed.
   bool sample(const tape::BlockHeader& block, const event::SampleRecord& record, std::span<const std::byte> bytes);
 
@@ -101,6 +105,9 @@ class ProcessSamples {
   int64_t python(uint64_t word);
   int64_t stack_of_line();
   int64_t plain_frame(event::FrameKind kind, std::string_view function);
+  int64_t routine_frame(uint64_t address);
+  bool time_alone(const event::SampleRecord& record, const event::SampleHeader& header);
+  void add_row(const event::SampleRecord& record, event::SampleClock clock);
   std::string_view jitted(uint64_t address);
 
   ProcessContext& process_;
@@ -115,12 +122,14 @@ class ProcessSamples {
   int64_t maps_pause_ = kShortestPause;
   std::map<uint64_t, std::pair<uint64_t, std::string>> jit_;  // start -> end, name: from /tmp/perf-PID.map
   std::unordered_map<CodeModule*, std::unordered_map<uint64_t, FrameFacts>> frames_;
-  std::unordered_map<uint64_t, FrameFacts> strange_;      // addresses outside of all files
-  tsl::robin_map<uint64_t, NativeFrame, Mixed> places_;   // address << 1 | return address; while maps_ stay
-  tsl::robin_map<uint64_t, int64_t, Mixed> python_rows_;  // words of Python frames without their flags
-  tsl::robin_map<uint64_t, int64_t, Mixed> stacks_;       // parent row << 32 | frame row
-  tsl::robin_map<uint64_t, int64_t, Mixed> tracks_;       // tid << 1 | clock
-  std::vector<int64_t> line_;                             // scratch: frame rows, innermost first
+  std::unordered_map<uint64_t, FrameFacts> strange_;              // addresses outside of all files
+  tsl::robin_map<uint64_t, NativeFrame, Mixed> places_;           // address << 1 | return address; while maps_ stay
+  tsl::robin_map<uint64_t, int64_t, Mixed> python_rows_;          // words of Python frames without their flags
+  tsl::robin_map<uint64_t, int64_t, Mixed> stacks_;               // parent row << 32 | frame row
+  tsl::robin_map<uint64_t, int64_t, Mixed> tracks_;               // tid << 1 | clock
+  std::map<std::pair<CodeModule*, uint64_t>, int64_t> routines_;  // module, address in it -> frame row
+  uint64_t cpu_time_ = 0;                                         // ns
+  std::vector<int64_t> line_;                                     // scratch: frame rows, innermost first
   // Frame rows of the last stack, outermost first, with the row of the stack up to each. The next stack shares most of
   // them.
   std::vector<std::pair<int64_t, int64_t>> last_line_;

@@ -22,6 +22,7 @@
 #include "capture/per_thread.h"
 #include "capture/room/pages.h"
 #include "capture/source/sampler/counts.h"
+#include "capture/source/sampler/cpu_time.h"
 #include "capture/source/sampler/memory.h"
 #include "capture/source/sampler/own_signal.h"
 #include "capture/source/sampler/pace.h"
@@ -49,7 +50,11 @@ struct Thread {
   uint64_t last_launch;           // correlation
   int32_t timer;                  // the kernel's id + 1; 0 = none
   uint32_t tid;
-  Pace pace;  // in ticks of host_ticks()
+  Pace pace;                        // in ticks of host_ticks()
+  uintptr_t routine;                // with which it began, 0 = unknown
+  std::atomic<uint64_t> accounted;  // CPU time up to its last sample, or that nobody wants to know of, ns
+  bool followed;                    // accounted is known from the thread's begin on
+  bool sampled, ended;
 };
 constinit PerThread<Thread> g_threads;
 
@@ -67,11 +72,14 @@ struct Forked {
   uint32_t tid;
   int32_t timer;
   uintptr_t stack_low, stack_high;
+  uintptr_t routine;
 };
 constinit Forked g_forked = {};
 constinit uint64_t g_tick = 0;                    // ns: how late the kernel may notice that CPU time has passed
 constinit std::atomic<int64_t> g_next_search{0};  // CLOCK_MONOTONIC_COARSE ns
 constinit std::atomic<uint32_t> g_last_index{0};  // highest index of a thread that has its timer from itself
+constinit LeftTime g_left = {};
+constinit std::atomic<uint64_t> g_accounted{0};  // the process's CPU time that is in samples, in g_left or not wanted
 
 // Memory of a thread's own that is all 0; null when there is none.
 template <typename T>
@@ -139,10 +147,33 @@ void count_without_timer() {
   if (!tape::define(&record.header)) g_untold.fetch_add(count, std::memory_order_relaxed);
 }
 
+// CPU time
+
+bool of_cpu_time() {
+  return g_clock == event::SampleClock::kCpu;
+}
+
+// ns; 0 of a thread that has ended.
+uint64_t cpu_ns(clockid_t clock) {
+  timespec time{};
+  if (clock_gettime(clock, &time) != 0) return 0;
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
+}
+
+// The thread's time since the last call, now that its clock says `cpu`: each piece once, whoever asks.
+uint64_t take_time(Thread& thread, uint64_t cpu) {
+  uint64_t before = thread.accounted.load(std::memory_order_relaxed);
+  do {
+    if (cpu <= before) return 0;
+  } while (!thread.accounted.compare_exchange_weak(before, cpu, std::memory_order_relaxed));
+  g_accounted.fetch_add(cpu - before, std::memory_order_relaxed);
+  return cpu - before;
+}
+
 // Starts sampling of a thread of this process.
 int32_t make_thread_timer(uint32_t tid) {
   if (g_stopped.load(std::memory_order_relaxed)) return 0;
-  const bool cpu = g_clock == event::SampleClock::kCpu;
+  const bool cpu = of_cpu_time();
   const clockid_t clock = cpu ? cpu_clock_of(tid) : CLOCK_MONOTONIC;
   // The first one at a random moment of the period, so that also many short threads are sampled by their share of the
   // time. The kernel notices at the end of a tick: a moment within the first is for the first tick.
@@ -280,19 +311,60 @@ uint32_t follow_frame_pointers(Prober& prober, uintptr_t frame, uintptr_t low, u
   return count;
 }
 
-void take_sample(const siginfo_t* info, const ucontext_t* context) {
+// The calling thread's state; of a forked child's thread, as its parent left it.
+Thread* own_thread() {
   Thread* const thread = g_threads.get();
-  if (thread == nullptr) return;
-  if (thread->tid == 0 && g_forked.tid == tape::t_state.tid) {
+  if (thread != nullptr && thread->tid == 0 && g_forked.tid == tape::t_state.tid) {
     thread->tid = g_forked.tid;
     thread->timer = g_forked.timer;
     thread->stack_low = g_forked.stack_low;
     thread->stack_high = g_forked.stack_high;
+    thread->routine = g_forked.routine;
+    thread->followed = true;
   }
+  return thread;
+}
+
+uint64_t expirations(const siginfo_t* info) {
+  return 1 + static_cast<uint64_t>(info->si_overrun > 0 ? info->si_overrun : 0);
+}
+
+// What a sample of CPU time stands for on average: the kernel looks at timers once a tick.
+uint64_t cpu_period() {
+  return g_period > g_tick ? g_period : g_tick;
+}
+
+// The CPU time that a sample stands for which is taken now, `cpu` being the thread's clock.
+uint64_t sampled_time(Thread& thread, uint64_t cpu) {
+  const uint64_t own = take_time(thread, cpu);
+  if (thread.sampled) return own;
+  thread.sampled = true;
+  return own + g_left.take(thread.routine, own, cpu_period());
+}
+
+// Of a thread that was not seen from its begin on: only the time that its timer's signals stand for is known to be
+// spent where it is.
+void follow(Thread& thread, uint64_t cpu, uint64_t periods) {
+  const uint64_t own = periods * cpu_period();
+  thread.accounted.store(cpu > own ? cpu - own : 0, std::memory_order_relaxed);
+  thread.followed = true;
+}
+
+// At a timer's signal while recording is paused.
+void skip_time() {
+  if (!of_cpu_time()) return;
+  Thread* const thread = own_thread();
+  if (thread != nullptr && !thread->ended) take_time(*thread, cpu_ns(CLOCK_THREAD_CPUTIME_ID));
+}
+
+void take_sample(const siginfo_t* info, const ucontext_t* context) {
+  Thread* const thread = own_thread();
+  if (thread == nullptr || thread->ended) return;
   const uint64_t now = host_ticks();
-  const uint64_t periods =
-      thread->pace.take(now, 1 + static_cast<uint64_t>(info->si_overrun > 0 ? info->si_overrun : 0));
+  const uint64_t periods = thread->pace.take(now, expirations(info));
   if (periods == 0) return;
+  const uint64_t cpu = of_cpu_time() ? cpu_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
+  if (!thread->followed) follow(*thread, cpu, periods);
   if (thread->scratch == nullptr) thread->scratch = map_scratch<Scratch>();
   if (thread->scratch == nullptr) return tape::count_dropped(event::Table::kSample);
   Scratch& scratch = *thread->scratch;
@@ -350,7 +422,7 @@ void take_sample(const siginfo_t* info, const ucontext_t* context) {
       tape::begin<event::SampleRecord>(event::RecordKind::kSample, event::Table::kSample, words, 0, words * 8);
   if (record == nullptr) return;
   record->time = now;
-  record->period = g_period * periods;
+  record->period = of_cpu_time() ? sampled_time(*thread, cpu) : g_period * periods;
   record->correlation = tape::t_state.open_correlation;
   record->tid = tape::t_state.tid;
   record->reserved = 0;
@@ -376,7 +448,10 @@ void on_signal(int, siginfo_t* info, void* context) {
   const int kept_errno = errno;
   if (info->si_code == SI_TIMER) {
     note_interruption(static_cast<ucontext_t*>(context));
-    if (tape::enabled(tape::source_bit::kSample)) take_sample(info, static_cast<const ucontext_t*>(context));
+    if (tape::enabled(tape::source_bit::kSample))
+      take_sample(info, static_cast<const ucontext_t*>(context));
+    else
+      skip_time();
     search_threads();
   }
   errno = kept_errno;
@@ -431,11 +506,46 @@ void after_fork() {
   if (before != nullptr && tape::t_state.thread_index != 0) {
     g_forked.stack_low = before->stack_low;
     g_forked.stack_high = before->stack_high;
+    g_forked.routine = before->routine;
   }
+  g_left.clear();
+  g_accounted.store(0, std::memory_order_relaxed);
   g_forked.tid = current_tid();
   g_last_index.store(0, std::memory_order_relaxed);
   g_forked.timer = make_thread_timer(g_forked.tid);
 }
+
+// CPU time of thread `tid` that no moment stands for.
+void record_time(event::SampleOf of, uint32_t tid, uintptr_t routine, uint64_t ns) {
+  constexpr uint32_t kWords = sizeof(event::SampleHeader) / 8;
+  auto* const record =
+      tape::begin<event::SampleRecord>(event::RecordKind::kSample, event::Table::kSample, kWords, 0, kWords * 8);
+  if (record == nullptr) return;
+  record->time = host_ticks();
+  record->period = ns;
+  record->correlation = 0;
+  record->tid = tid;
+  record->reserved = 0;
+  event::SampleHeader header{};
+  header.clock = g_clock;
+  header.of = of;
+  header.stack_begin = routine;
+  memcpy(record + 1, &header, sizeof header);
+  tape::commit();
+}
+
+// What the process used before its samples begin: the loader, constructors of libraries, and what ran in it before an
+// exec.
+void account_start(Thread& thread) {
+  thread.accounted.store(cpu_ns(CLOCK_THREAD_CPUTIME_ID), std::memory_order_relaxed);
+  thread.followed = true;
+  const uint64_t used = cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+  g_accounted.store(used, std::memory_order_relaxed);
+  if (tape::enabled(tape::source_bit::kSample)) record_time(event::SampleOf::kBeforeMain, thread.tid, 0, used);
+}
+
+// A forked child that ends without having recorded anything is described for this much CPU time, ns.
+constexpr uint64_t kLeastOfChild = 500'000;
 
 }  // namespace
 
@@ -491,7 +601,7 @@ void stop() {
     }
 }
 
-void start_process(const void* stack_end) {
+void start_process(const void* stack_end, const void* main) {
   if (own_signal() != 0) return;
   if ((tape::pool()->sources & tape::source_bit::kSample) == 0) return;
   const event::ConfigurationView& configuration = tape::configuration();
@@ -522,6 +632,7 @@ void start_process(const void* stack_end) {
   Thread* const thread = g_threads.get();
   if (thread == nullptr) return;
   thread->stack_high = reinterpret_cast<uintptr_t>(stack_end);
+  thread->routine = reinterpret_cast<uintptr_t>(main);
   // Below the main thread's stack the kernel keeps as much room free as the limit says, at least 128 MiB.
   rlimit limit{};
   uintptr_t room = 128u << 20;
@@ -538,14 +649,17 @@ void start_process(const void* stack_end) {
     tape::note(event::NoteSeverity::kWarning,
                "the kernel gave no timer (limit of pending signals, ulimit -i?): call stacks are not sampled");
   }
+  if (of_cpu_time() && chosen(tape::t_state.thread_index)) account_start(*thread);
 }
 
-void begin_thread() {
+void begin_thread(const void* routine) {
   if (own_signal() == 0 || g_stopped.load(std::memory_order_relaxed)) return;
   find_python();  // may have been loaded meanwhile
   Thread* const thread = g_threads.get();
   if (thread == nullptr) return;
   learn_stack(*thread);
+  thread->routine = reinterpret_cast<uintptr_t>(routine);
+  thread->followed = true;  // from its first nanosecond on
   unblock_own_signal();
   start_thread(*thread);
 }
@@ -557,10 +671,51 @@ void end_thread() {
   if (thread == nullptr || thread->tid != tape::t_state.tid) return;
   if (thread->timer != 0 && tape::permitted(tape::kCallSample)) syscall(SYS_timer_delete, thread->timer - 1);
   thread->timer = 0;
+  thread->ended = true;
+  if (of_cpu_time() && chosen(tape::t_state.thread_index) && tape::permitted(tape::kCallSample)) {
+    const uint64_t rest = take_time(*thread, cpu_ns(CLOCK_THREAD_CPUTIME_ID));
+    if (tape::enabled(tape::source_bit::kSample)) g_left.add(thread->routine, thread->tid, rest);
+  }
   thread->pace = {};  // its place goes to another thread
   unmap_scratch(thread->scratch);
   unmap_scratch(thread->launch_scratch);
   unmap_scratch(thread->waiting);
+}
+
+// Also run by what ends without exit handlers (_exit), and then perhaps a second time.
+__attribute__((destructor)) void end_process() {
+  if (own_signal() == 0 || !of_cpu_time() || g_stopped.load(std::memory_order_relaxed) ||
+      !tape::permitted(tape::kCallSample) || !tape::enabled(tape::source_bit::kSample))
+    return;
+  const uint64_t used = cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+  const uint32_t tid = current_tid();
+  const bool known = tape::t_state.generation != 0 && tape::t_state.generation == tape::process_generation();
+  // A child of vfork has its parent's memory, and another's time.
+  if (known ? tape::t_state.tid != tid : g_forked.tid != tid || used < kLeastOfChild) return;
+  const Thread* const self = own_thread();
+  if (self == nullptr || self->ended) return;
+  // Threads that still run: their time up to here, and never more than the process has.
+  const auto left = [&] {
+    const uint64_t accounted = g_accounted.load(std::memory_order_relaxed);
+    return used > accounted ? used - accounted : 0;
+  };
+  const uint32_t last = std::max(g_last_index.load(std::memory_order_relaxed), tape::t_state.thread_index);
+  for (uint32_t index = 1; index <= last; ++index) {
+    Thread* const thread = g_threads.at(index);
+    if (thread == nullptr || thread->generation != tape::process_generation() || thread->tid == 0 || thread->ended ||
+        !thread->followed || !chosen(index))
+      continue;
+    const uint64_t cpu = cpu_ns(thread->tid == tid ? CLOCK_THREAD_CPUTIME_ID : cpu_clock_of(thread->tid));
+    const uint64_t most = thread->accounted.load(std::memory_order_relaxed) + left();
+    g_left.add(thread->routine, thread->tid, take_time(*thread, cpu < most ? cpu : most));
+  }
+  // What is left belongs to threads that nobody followed, and to the begin and end of the others.
+  if (const uint64_t rest = left(); rest != 0 && !g_choose) {
+    g_accounted.fetch_add(rest, std::memory_order_relaxed);
+    g_left.add(0, tid, rest);
+  }
+  g_left.take_all(
+      [](uintptr_t routine, uint32_t of, uint64_t ns) { record_time(event::SampleOf::kRest, of, routine, ns); });
 }
 
 }  // namespace tacho::capture::sampler

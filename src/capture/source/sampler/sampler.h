@@ -3,7 +3,8 @@
 // sample_clock=cpu|wall (default cpu), sample_stack=BYTES of stack per sample at most (default 16384).
 //
 // CPU time advances in steps of the kernel's tick: with CONFIG_HZ=250 no thread gives more than 250 samples a second.
-// Each sample says how much time it stands for, so shares stay right.
+// Each sample says how much time it stands for, by the thread's own clock, so shares stay right; the time of a process
+// that no sample stands for is told when it ends (cpu_time.h).
 #pragma once
 
 #include <atomic>
@@ -13,11 +14,13 @@
 namespace tacho::capture::sampler {
 
 /// Starts sampling of this process if its configuration asks for it; the caller is the main thread. `stack_end`: above
-/// the main thread's outermost frame.
-void start_process(const void* stack_end);
-/// At the begin and end of every other thread.
-void begin_thread();
+/// the main thread's outermost frame. `main`: the program's function.
+void start_process(const void* stack_end, const void* main);
+/// At the begin and end of every other thread. `routine`: the function with which it begins.
+void begin_thread(const void* routine);
 void end_thread();
+/// When the process ends: tells the CPU time that no sample stands for.
+void end_process();
 
 /// Set while launching calls are to leave their Python stack (configuration: launch_stacks, with a sampler).
 extern std::atomic<bool> g_launch_stacks;

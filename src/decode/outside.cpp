@@ -74,11 +74,22 @@ void OutsideStacks::name(uint32_t pid, std::string_view name, bool exec) {
   fresh->name_ = name;
 }
 
-void OutsideStacks::map(uint32_t pid, uint64_t start, uint64_t end, uint64_t offset, std::string_view path) {
+void OutsideStacks::map(uint32_t pid, uint64_t start, uint64_t end, uint64_t offset, std::string_view path,
+                        int64_t time) {
   event::ModuleRecord record{};
   record.start = start;
   record.end = end;
   record.offset = offset;
+  record.state = event::ModuleState::kOpened;
+  record.time = static_cast<uint64_t>(time);
+  // Which file it is: the kernel says where, and not whether it has been written anew since the last time.
+  struct stat file {};
+  if (path.starts_with('/') && (stat(fmt::format("/proc/{}/root{}", pid, path).c_str(), &file) == 0 ||
+                                stat(std::string(path).c_str(), &file) == 0)) {
+    record.device = file.st_dev;
+    record.inode = file.st_ino;
+    record.modified = static_cast<int64_t>(file.st_mtim.tv_sec) * 1'000'000'000 + file.st_mtim.tv_nsec;
+  }
   process(pid).samples_.module(record, path);
 }
 

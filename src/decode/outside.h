@@ -37,7 +37,8 @@ class OutsideStacks {
   void fork(uint32_t pid, uint32_t parent);
   /// Names a process; `exec`: it now runs a new program.
   void name(uint32_t pid, std::string_view name, bool exec);
-  void map(uint32_t pid, uint64_t start, uint64_t end, uint64_t offset, std::string_view path);
+  /// `time`: CLOCK_MONOTONIC_RAW ns.
+  void map(uint32_t pid, uint64_t start, uint64_t end, uint64_t offset, std::string_view path, int64_t time);
   void sample(const OutsideSample& sample);
   /// Looks up the names of functions. Make no further calls.
   void finish();

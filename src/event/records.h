@@ -313,13 +313,18 @@ struct LossRecord {
   uint64_t count;
 };
 
-/// A file mapped for execution. value: 0. Written at the start of sampling; files loaded later are found in /proc.
+/// A file mapped for execution, or that it no longer is. value: 0. Written at the start of sampling, when the program
+/// asks a new library for a function, and around dlclose(); files loaded otherwise are found in /proc.
+enum class ModuleState : uint32_t { kKnown, kOpened, kClosed };
 struct ModuleRecord {
   RecordHeader header;
   uint64_t start, end;  // addresses of the executable part
   uint64_t offset;      // of `start` in the file
   uint32_t path;        // string
-  uint32_t reserved;
+  ModuleState state;
+  uint64_t time;           // host time. kOpened: when it was there; kClosed: until then it was
+  uint64_t device, inode;  // of the file at that time, as stat() says; 0 = unknown
+  int64_t modified;        // ns since 1970
 };
 
 /// A Python code object. value: its number (from 1). Followed by `table_bytes` of its line table.

@@ -180,7 +180,7 @@ uint64_t PerfSampler::read(decode::OutsideStacks& stacks, const std::function<bo
       }
       case PERF_RECORD_MMAP2:
         // pid, tid, address, length, offset, device and inode (24 bytes), protection, flags, path
-        stacks.map(half(0), word(8), word(8) + word(16), word(24), text(64));
+        stacks.map(half(0), word(8), word(8) + word(16), word(24), text(64), static_cast<int64_t>(record.time));
         break;
       case PERF_RECORD_COMM:
         stacks.name(half(0), text(8), (header.misc & PERF_RECORD_MISC_COMM_EXEC) != 0);

@@ -231,8 +231,8 @@ struct CodeModule::Elf {
   }
 };
 
-CodeModule::CodeModule(const std::string& real_path, std::string name)
-    : name_(std::move(name)), elf_(std::make_unique<Elf>()) {
+CodeModule::CodeModule(const std::string& real_path, std::string name, uint32_t version, bool small)
+    : name_(std::move(name)), version_(version), small_(small), elf_(std::make_unique<Elf>()) {
   if (real_path.empty() || !elf_->open(real_path)) elf_.reset();
 }
 CodeModule::~CodeModule() = default;
@@ -312,10 +312,11 @@ SourceLine CodeModule::line(uint64_t address) {
   return found;
 }
 
-CodeModule* ModuleCache::module(const std::string& path, uint32_t pid) {
+CodeModule* ModuleCache::module(const std::string& path, uint32_t pid, const FileIdentity& was) {
   std::string real = path;
   struct stat status {};
-  bool there = path == "[vdso]";
+  const bool none = path == "[vdso]";
+  bool there = none;
   if (!there && pid != 0) {  // the file as the process sees it, if it is still there
     const std::string inside = fmt::format("/proc/{}/root{}", pid, path);
     if (stat(inside.c_str(), &status) == 0) {
@@ -323,17 +324,24 @@ CodeModule* ModuleCache::module(const std::string& path, uint32_t pid) {
       there = true;
     }
   }
-  if (!there) static_cast<void>(stat(path.c_str(), &status));
-  const std::string key = fmt::format("{}:{}:{}", status.st_dev, status.st_ino, path);
+  if (!there) there = stat(path.c_str(), &status) == 0;
+  const auto identity = [](const struct stat& file) {
+    return FileIdentity{file.st_dev, file.st_ino,
+                        static_cast<int64_t>(file.st_mtim.tv_sec) * 1'000'000'000 + file.st_mtim.tv_nsec};
+  };
+  const FileIdentity now = there && !none ? identity(status) : FileIdentity{};
+  const FileIdentity& wanted = was.known() ? was : now;
+  const std::string key = fmt::format("{}:{}:{}:{}", wanted.device, wanted.inode, wanted.modified, path);
   std::unique_ptr<CodeModule>& module = modules_[key];
   if (!module) {
     struct stat ours {};
     // The file itself if it is the same as ours: /proc/PID/root goes away with the process.
-    if (real != path && stat(path.c_str(), &ours) == 0 && ours.st_dev == status.st_dev && ours.st_ino == status.st_ino)
-      real = path;
+    if (real != path && stat(path.c_str(), &ours) == 0 && identity(ours) == now) real = path;
     // Paths come from targets: only a regular file is opened (a pipe would block, a device could do anything).
-    const bool regular = path == "[vdso]" || (stat(real.c_str(), &ours) == 0 && S_ISREG(ours.st_mode));
-    module = std::make_unique<CodeModule>(regular ? real : std::string(), path);
+    const bool regular = none || (wanted == now && stat(real.c_str(), &ours) == 0 && S_ISREG(ours.st_mode));
+    constexpr off_t kSmall = 4 << 20;
+    module = std::make_unique<CodeModule>(regular ? real : std::string(), path, versions_[path]++,
+                                          regular && !none && status.st_size <= kSmall);
   }
   return module.get();
 }

@@ -59,13 +59,17 @@ struct SourceLine {
 
 class CodeModule {
  public:
-  /// `real_path`: the file to read (may be below /proc/PID/root), "" = none; `name`: the module's name in the trace.
-  CodeModule(const std::string& real_path, std::string name);
+  /// `real_path`: the file to read (may be below /proc/PID/root), "" = none; `name`: the module's name in the trace;
+  /// `version`: number of this file among those that had the name during the run, from 0.
+  /// `small`: its names are read in no time.
+  CodeModule(const std::string& real_path, std::string name, uint32_t version = 0, bool small = false);
   ~CodeModule();
   CodeModule(const CodeModule&) = delete;
   CodeModule& operator=(const CodeModule&) = delete;
 
   const std::string& name() const { return name_; }
+  uint32_t version() const { return version_; }
+  bool small() const { return small_; }
   /// False when the file is not readable ELF; all look-ups then fail.
   bool readable() const;
   /// The virtual address in the file of a file offset; 0 when no segment contains it.
@@ -78,19 +82,30 @@ class CodeModule {
  private:
   struct Elf;
   std::string name_;
+  uint32_t version_;
+  bool small_;
   std::unique_ptr<Elf> elf_;
   std::unordered_map<uint64_t, UnwindRule> rules_;
 };
 
-/// Modules by path, shared by all processes of a run.
+/// Which file of a name it was; all 0 = unknown.
+struct FileIdentity {
+  uint64_t device = 0, inode = 0;
+  int64_t modified = 0;  // ns since 1970
+  bool known() const { return inode != 0; }
+  bool operator==(const FileIdentity&) const = default;
+};
+
+/// Modules by path, shared by all processes of a run. A file that was written anew is another module.
 class ModuleCache {
  public:
   /// The module at `path` as process `pid` sees it (0: as tacho does). Never fails; look-ups in an unreadable module
-  /// do.
-  CodeModule* module(const std::string& path, uint32_t pid);
+  /// do. `was`: the file that the process had; if another one is there by now, the module is unreadable.
+  CodeModule* module(const std::string& path, uint32_t pid, const FileIdentity& was = {});
 
  private:
-  std::unordered_map<std::string, std::unique_ptr<CodeModule>> modules_;  // by device, inode and path
+  std::unordered_map<std::string, std::unique_ptr<CodeModule>> modules_;  // by device, inode, time and path
+  std::unordered_map<std::string, uint32_t> versions_;                    // by path
 };
 
 }  // namespace tacho::decode

@@ -45,6 +45,7 @@ ProcessSamples::ProcessSamples(ProcessContext& process, trace::TraceWriter& writ
   if (parent != nullptr) {
     codes_ = parent->codes_;
     maps_ = parent->maps_;
+    map_count_ = parent->map_count_;
   }
 }
 
@@ -56,10 +57,50 @@ bool ProcessSamples::Memory::load(uint64_t address, uint64_t& out) const {
 
 // Where code lies
 
-void ProcessSamples::module(const event::ModuleRecord& record, std::string_view path) {
-  if (record.end <= record.start || maps_.size() > 100'000) return;
+// Puts a map in place of those that it overlaps, which end then. `time`: the latest at which it was there.
+void ProcessSamples::add_map(Map map, int64_t time) {
+  if (map_count_ > 100'000) return;
+  auto at = maps_.upper_bound(map.start);
+  for (int steps = 0; at != maps_.begin() && steps < 4; ++steps) --at;
+  for (; at != maps_.end() && at->first < map.end; ++at)
+    for (Map& known : at->second) {
+      if (known.end <= map.start) continue;
+      const bool same = known.path == map.path && known.start - known.offset == map.start - map.offset &&
+                        (known.file == map.file || !known.file.known() || !map.file.known());
+      if (known.until == INT64_MAX) {
+        // The loader tells a part of a file, /proc whole pages of it.
+        if (same && known.start <= map.start && (known.start == map.start || known.end >= map.end)) {
+          known.end = std::max(known.end, map.end);
+          if (!known.file.known()) known.file = map.file;
+          known.late |= map.late;
+          return;
+        }
+        if (!same) known.until = std::max(known.from, time);
+      }
+      // From when on nobody saw; not before the one that was there has gone.
+      if (known.until != INT64_MAX) map.from = std::max(map.from, known.until);
+    }
   places_.clear();
-  maps_.insert_or_assign(record.start, Map{record.start, record.end, record.offset, std::string(path)});
+  maps_[map.start].push_back(std::move(map));
+  ++map_count_;
+}
+
+void ProcessSamples::module(const event::ModuleRecord& record, std::string_view path) {
+  if (record.end <= record.start) return;
+  const int64_t time = record.state == event::ModuleState::kKnown ? INT64_MIN : process_.host_time(record.time);
+  if (record.state != event::ModuleState::kClosed)
+    return add_map({.start = record.start,
+                    .end = record.end,
+                    .offset = record.offset,
+                    .path = std::string(path),
+                    .file = {record.device, record.inode, record.modified},
+                    .late = record.state == event::ModuleState::kOpened},
+                   time);
+  const auto known = maps_.find(record.start);
+  if (known == maps_.end()) return;
+  for (Map& map : known->second)
+    if (map.until == INT64_MAX) map.until = std::max(map.from, time);
+  places_.clear();
 }
 
 void ProcessSamples::read_maps() {
@@ -67,7 +108,7 @@ void ProcessSamples::read_maps() {
   std::FILE* const file = std::fopen(fmt::format("/proc/{}/maps", pid_).c_str(), "re");
   if (file == nullptr) return;
   char line[4608];
-  std::map<uint64_t, Map> fresh;
+  std::vector<Map> fresh;
   while (std::fgets(line, sizeof line, file) != nullptr) {
     unsigned long long start = 0, end = 0, offset = 0;
     char rights[8] = {};
@@ -79,24 +120,11 @@ void ProcessSamples::read_maps() {
     while (!name.empty() && (name.back() == '\n' || name.back() == ' ')) name.pop_back();
     if (constexpr std::string_view kDeleted = " (deleted)"; name.ends_with(kDeleted))
       name.resize(name.size() - kDeleted.size());
-    fresh.emplace(start, Map{start, end, offset, std::move(name)});
+    fresh.push_back({.start = start, .end = end, .offset = offset, .path = std::move(name), .late = maps_read_ != 0});
   }
   std::fclose(file);
-  places_.clear();
   // A process that ends meanwhile shows nothing, and the known maps stay. New maps replace those of closed libraries.
-  for (auto& [start, map] : fresh) {
-    auto at = maps_.upper_bound(start);
-    if (at != maps_.begin()) --at;
-    while (at != maps_.end() && at->second.start < map.end) {
-      const bool same = at->second.path == map.path && at->second.start - at->second.offset == map.start - map.offset;
-      if (at->second.end > map.start && !same)
-        at = maps_.erase(at);
-      else
-        ++at;
-    }
-    if (const auto known = maps_.find(start); known != maps_.end()) map.module = known->second.module;
-    maps_.insert_or_assign(start, std::move(map));
-  }
+  for (Map& map : fresh) add_map(std::move(map), now_);
 }
 
 const ProcessSamples::Map* ProcessSamples::find_map(uint64_t address) {
@@ -104,7 +132,8 @@ const ProcessSamples::Map* ProcessSamples::find_map(uint64_t address) {
     auto at = maps_.upper_bound(address);
     for (int steps = 0; at != maps_.begin() && steps < 4; ++steps) {
       --at;
-      if (address >= at->second.start && address < at->second.end) return &at->second;
+      for (size_t i = at->second.size(); i-- > 0;)
+        if (Map& map = at->second[i]; address >= map.start && address < map.end && map.at(now_)) return &map;
     }
     return nullptr;
   };
@@ -120,13 +149,15 @@ const ProcessSamples::Map* ProcessSamples::find_map(uint64_t address) {
     }
   }
   if (map != nullptr && map->module == nullptr && !map->path.empty() && (map->path[0] == '/' || map->path == "[vdso]"))
-    map->module = modules_.module(map->path, pid_);
+    map->module = modules_.module(map->path, pid_, map->file);
   return map;
 }
 
 NativeFrame ProcessSamples::place(uint64_t address, bool return_address) {
   const uint64_t key = address << 1 | (return_address ? 1 : 0);
-  if (const auto known = places_.find(key); known != places_.end()) return known->second;
+  if (const auto known = places_.find(key);
+      known != places_.end() && now_ >= known->second.from && now_ < known->second.until)
+    return known->second;
   NativeFrame frame;
   frame.address = address;
   const uint64_t look_up = address - (return_address ? 1 : 0);
@@ -135,13 +166,18 @@ NativeFrame ProcessSamples::place(uint64_t address, bool return_address) {
   if (map == nullptr || map->module == nullptr || !map->module->readable()) return frame;
   frame.in_module = map->module->address_of(look_up - map->start + map->offset);
   frame.module = map->module;
+  frame.from = map->from;
+  frame.until = map->until;
+  const bool late = map->late;
   frame.rule = &frame.module->rule(frame.in_module);
   // Where a stack was made to return to a function's first byte, the byte before it belongs to nobody.
   if (return_address && frame.rule->kind == UnwindRule::Kind::kNone)
     frame.rule = &frame.module->rule(frame.in_module + 1);
-  native(frame);
+  FrameFacts& facts = native(frame);
+  // A file that came while the program ran may be written anew before it ends.
+  if (late && frame.module->small()) name(*frame.module, frame.in_module, facts);
   // Addresses come from targets: no more of them than a program could have.
-  if (address < 1ULL << 47 && places_.size() < 200'000) places_.emplace(key, frame);
+  if (address < 1ULL << 47 && places_.size() < 200'000) places_.insert_or_assign(key, frame);
   return frame;
 }
 
@@ -397,7 +433,10 @@ FrameFacts& ProcessSamples::native(NativeFrame& frame) {
   }
   const std::string_view path = frame.module->name();
   facts.hidden = path.ends_with("/libtacho.so");
+  // The frame of another file of that name is another one.
+  const uint32_t version = frame.module->version();
   facts.row = writer_.dimension(row::Frame{.kind = event::FrameKind::kNative,
+                                           .function = writer_.string(version == 0 ? "" : fmt::format("#{}", version)),
                                            .module = writer_.string(path),
                                            .address = static_cast<int64_t>(frame.in_module)});
   return facts;
@@ -420,17 +459,21 @@ void ProcessSamples::finish() {
     if (const SourceLine line = place.first->line(place.second); line.line > 0)
       writer_.update(Table::kFrame, row, event::column::Frame::file, writer_.string(line.file));
   }
-  for (const auto& [module, frames] : frames_) {
-    for (const auto& [address, facts] : frames) {
-      const Symbol symbol = module->symbol(address);
-      if (!symbol.name.empty())
-        writer_.update(Table::kFrame, facts.row, event::column::Frame::function, writer_.string(demangle(symbol.name)));
-      const SourceLine line = module->line(address);
-      if (line.line > 0) {
-        writer_.update(Table::kFrame, facts.row, event::column::Frame::file, writer_.string(line.file));
-        writer_.update(Table::kFrame, facts.row, event::column::Frame::line, line.line);
-      }
-    }
+  for (auto& [module, frames] : frames_)
+    for (auto& [address, facts] : frames) name(*module, address, facts);
+}
+
+// Completes the frame's row.
+void ProcessSamples::name(CodeModule& module, uint64_t address, FrameFacts& facts) {
+  if (facts.named) return;
+  facts.named = true;
+  const Symbol symbol = module.symbol(address);
+  if (!symbol.name.empty() || module.version() != 0)
+    writer_.update(Table::kFrame, facts.row, event::column::Frame::function, writer_.string(demangle(symbol.name)));
+  const SourceLine line = module.line(address);
+  if (line.line > 0) {
+    writer_.update(Table::kFrame, facts.row, event::column::Frame::file, writer_.string(line.file));
+    writer_.update(Table::kFrame, facts.row, event::column::Frame::line, line.line);
   }
 }
 
@@ -502,6 +545,7 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
   if (needed > left || header.stack_bytes % 8 != 0 || header.clock > event::SampleClock::kWall ||
       header.python > event::PythonState::kBroken || header.of > event::SampleOf::kBeforeMain)
     return false;
+  now_ = process_.host_time(record.time);
   if (pid_ == 0 && block.pid != 0 && block.aux64 == own_pid_namespace()) {
     pid_ = block.pid;
     read_maps();
@@ -618,7 +662,7 @@ void ProcessSamples::add_row(const event::SampleRecord& record, event::SampleClo
   constexpr uint64_t kLongest = 1ULL << 50;
   if (clock == event::SampleClock::kCpu) cpu_time_ += std::min(record.period, kLongest);
   writer_.add(row::Sample{.track = track,
-                          .start = process_.host_time(record.time),
+                          .start = now_,
                           .duration = static_cast<int64_t>(std::min(record.period, kLongest)),
                           .dim = row,
                           .correlation = static_cast<int64_t>(record.correlation)});

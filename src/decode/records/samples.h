@@ -27,7 +27,8 @@ namespace tacho::decode {
 /// Known facts about a frame of a native stack.
 struct FrameFacts {
   int64_t row = 0;
-  bool hidden = false;                                            // tacho's own
+  bool hidden = false;  // tacho's own
+  bool named = false;
   enum : uint8_t { kNotAsked, kNo, kYes } evaluates = kNotAsked;  // the interpreter's loop, replaced by Python frames
 };
 
@@ -35,9 +36,10 @@ struct FrameFacts {
 struct NativeFrame {
   uint64_t address = 0;  // as executed; the look-up address of a return address is one less
   CodeModule* module = nullptr;
-  uint64_t in_module = 0;            // look-up address in the module's own terms
-  const UnwindRule* rule = nullptr;  // with a module
-  FrameFacts* facts = nullptr;       // null: not looked up yet
+  uint64_t in_module = 0;                       // look-up address in the module's own terms
+  const UnwindRule* rule = nullptr;             // with a module
+  FrameFacts* facts = nullptr;                  // null: not looked up yet
+  int64_t from = INT64_MIN, until = INT64_MAX;  // trace time in which the address means this
 };
 
 class ProcessSamples {
@@ -65,10 +67,15 @@ class ProcessSamples {
   static int python_line(uint32_t version, int first_line, std::span<const uint8_t> table, int64_t offset);
 
  private:
+  // What an address means from one time until another: files come and go.
   struct Map {
     uint64_t start, end, offset;
     std::string path;
+    FileIdentity file;
     CodeModule* module = nullptr;
+    int64_t from = INT64_MIN, until = INT64_MAX;  // trace time
+    bool late = false;                            // opened while the program ran
+    bool at(int64_t time) const { return time >= from && time < until; }
   };
   struct Code {
     int64_t name = 0, file = 0;  // strings
@@ -94,6 +101,8 @@ class ProcessSamples {
   };
 
   const Map* find_map(uint64_t address);
+  void add_map(Map map, int64_t time);
+  void name(CodeModule& module, uint64_t address, FrameFacts& facts);
   void read_maps();
   NativeFrame place(uint64_t address, bool return_address);
   void unwind(const event::SampleHeader& header, std::span<const uint64_t> chain, const Memory& memory,
@@ -113,9 +122,11 @@ class ProcessSamples {
   ProcessContext& process_;
   trace::TraceWriter& writer_;
   ModuleCache& modules_;
-  std::map<uint64_t, Map> maps_;  // by start
-  std::vector<Code> codes_;       // by number
-  uint32_t pid_ = 0;              // 0: not of our pid namespace
+  std::map<uint64_t, std::vector<Map>> maps_;  // by start, oldest first
+  size_t map_count_ = 0;
+  int64_t now_ = 0;          // trace time of the sample that is looked at
+  std::vector<Code> codes_;  // by number
+  uint32_t pid_ = 0;         // 0: not of our pid namespace
   static constexpr int64_t kShortestPause = 2'000'000,
                            kLongestPause = 500'000'000;  // ns between two looks at the maps
   int64_t maps_read_ = 0, jit_read_ = 0;                 // when, CLOCK_MONOTONIC_RAW ns

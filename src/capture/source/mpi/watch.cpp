@@ -14,6 +14,7 @@
 #include <atomic>
 
 #include "capture/capture.h"
+#include "capture/source/sampler/modules.h"
 #include "event/mpi_host.h"
 #include "tape/writer.h"
 
@@ -183,6 +184,7 @@ void* replaced_dlsym(void* handle, const char* name) {
 // dlsym's result depends on its caller. So our dlsym below tail-jumps to the function returned here.
 extern "C" __attribute__((visibility("hidden"), used)) Dlsym* tacho_dlsym_leads_to(void* handle, const char* name) {
   Dlsym* const next = next_dlsym();
+  sampler::look_for_modules();
   if (!g_watching.load(std::memory_order_acquire)) return next;
   look();
   const bool by_caller = handle == RTLD_NEXT || handle == RTLD_DEFAULT;

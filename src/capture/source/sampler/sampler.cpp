@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,6 +23,7 @@
 #include "capture/source/sampler/counts.h"
 #include "capture/source/sampler/cpu_time.h"
 #include "capture/source/sampler/memory.h"
+#include "capture/source/sampler/modules.h"
 #include "capture/source/sampler/own_signal.h"
 #include "capture/source/sampler/pace.h"
 #include "capture/source/sampler/python.h"
@@ -459,33 +459,6 @@ void on_signal(int, siginfo_t* info, void* context) {
 
 // Start
 
-int describe_module(dl_phdr_info* info, size_t, void*) {
-  char self[4096];
-  const char* path = info->dlpi_name;
-  if (path == nullptr || *path == '\0') {
-    const ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (size <= 0) return 0;
-    self[size] = '\0';
-    path = self;
-  } else if (strncmp(path, "linux-vdso", 10) == 0) {
-    path = "[vdso]";
-  } else if (*path != '/') {
-    return 0;
-  }
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& part = info->dlpi_phdr[i];
-    if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
-    event::ModuleRecord record{};
-    record.header = {event::RecordKind::kModule, 0, sizeof record, 0};
-    record.start = info->dlpi_addr + part.p_vaddr;
-    record.end = record.start + part.p_memsz;
-    record.offset = part.p_offset;
-    record.path = tape::intern(path);
-    tape::define(&record.header);
-  }
-  return 0;
-}
-
 void learn_stack(Thread& thread) {
   pthread_attr_t attributes;
   if (pthread_getattr_np(pthread_self(), &attributes) != 0) return;
@@ -640,7 +613,7 @@ void start_process(const void* stack_end, const void* main) {
     room = limit.rlim_cur;
   thread->stack_low = thread->stack_high > room ? thread->stack_high - room : 0;
 
-  dl_iterate_phdr(describe_module, nullptr);
+  start_modules();
   find_python();
   if (!take_signal(signal, on_signal)) return;
   pthread_atfork(nullptr, nullptr, after_fork);

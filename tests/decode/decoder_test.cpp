@@ -61,6 +61,7 @@ event::ProcessRecord process_record(uint32_t pid, uint32_t parent_slot = event::
   event::ProcessRecord record{};
   record.pid = pid;
   record.parent_slot = parent_slot;
+  record.start_raw = 1'000'000;  // as DecoderTest's clocks have it
   record.clock = static_cast<uint32_t>(event::HostClock::kTsc);
   record.ns_per_tick = 0.5;
   return record;
@@ -100,6 +101,41 @@ TEST_F(DecoderTest, ApiCallWithConvertedTimes) {
   EXPECT_EQ(row[column::Api::correlation], 7);
   EXPECT_EQ(row[column::Api::result], -5);
   EXPECT_EQ(writer.dimensions[Table::kProcess][0][column::Process::pid], 42);
+}
+
+// A time namespace: the process's CLOCK_MONOTONIC_RAW is 500 s ahead of tacho's, its TSC is the same.
+TEST_F(DecoderTest, DeviceTimesOfATimeNamespaceAreMoved) {
+  constexpr int64_t kAhead = 500'000'000'000;
+  event::ProcessRecord process = process_record(42);
+  process.start = 2000;
+  process.start_raw = 1'001'000 + kAhead;
+  Block block(0, 1, tape::BlockKind::kDefinitions);
+  block.add(RecordKind::kProcess, process);
+  event::QueueRecord queue{};
+  queue.clock = static_cast<uint32_t>(event::DeviceClock::kMonotonicRaw);
+  block.add(RecordKind::kQueue, queue, 1);
+  queue.clock = static_cast<uint32_t>(event::DeviceClock::kMonotonic);
+  block.add(RecordKind::kQueue, queue, 2);
+  block.give(decoder);
+  event::DispatchRecord dispatch{};
+  dispatch.queue = 1;
+  dispatch.start = 1'002'000 + kAhead;
+  dispatch.end = 1'003'000 + kAhead;
+  Block facts;
+  facts.add(RecordKind::kDispatch, dispatch);
+  dispatch.queue = 2;
+  dispatch.start = 502'000 + kAhead;
+  dispatch.end = 503'000 + kAhead;
+  facts.add(RecordKind::kDispatch, dispatch);
+  facts.give(decoder);
+  ASSERT_EQ(writer.facts[Table::kDispatch].size(), 2u);
+  for (const auto& row : writer.facts[Table::kDispatch]) {
+    EXPECT_EQ(row[column::Dispatch::start], 1'002'000);
+    EXPECT_EQ(row[column::Dispatch::duration], 1000);
+  }
+  EXPECT_EQ(writer.dimensions[Table::kProcess][0][column::Process::start], 1'001'000);
+  ASSERT_EQ(writer.notes.size(), 1u);
+  EXPECT_NE(writer.notes[0].find("500.000 s ahead of this machine's"), std::string::npos) << writer.notes[0];
 }
 
 // A thread that moved to another CPU of a virtual machine, whose clock lags by some nanoseconds.

@@ -276,7 +276,7 @@ uint32_t CuptiDecoder::record_size(uint32_t record_kind, uint32_t version) const
 int64_t CuptiDecoder::convert(uint64_t cupti_ns) const {
   switch (clock_) {
     case BlockClock::kMonotonicRaw:
-      return static_cast<int64_t>(cupti_ns);
+      return process_.raw_time(static_cast<int64_t>(cupti_ns));
     case BlockClock::kScaled: {
       // The inverse of the multiplication in the target.
       const bool before = cupti_ns < base_ns_;
@@ -526,6 +526,7 @@ void CuptiDecoder::emit_call(const Thread& owner, bool driver, const Call& call,
                      .correlation = static_cast<int64_t>(correlation),
                      .result = call.result,
                      .arguments = arguments_of(call.correlation, driver)};
+  order_.call(0, row.correlation, row.start);
   writer_.add(row);
 }
 
@@ -634,6 +635,7 @@ void CuptiDecoder::kernel(const std::byte* record, uint32_t size) {
       .queued_ahead = queued == 0 ? kUnknown : times.start - time(queued),
       .submit_ahead = submitted == 0 ? kUnknown : times.start - time(submitted),
       .graph_node = static_cast<int64_t>(graph_node)};
+  order_.work(0, row.correlation, row.start);
   writer_.add(row);
 }
 
@@ -679,6 +681,7 @@ void CuptiDecoder::copy(const std::byte* record, uint32_t size, bool peer) {
                       .bytes = static_cast<int64_t>(f::bytes.read(record, size)),
                       .graph_node = static_cast<int64_t>(graph_node),
                       .arguments = given != 0 ? given : arguments_of(correlation, true)};
+  order_.work(0, row.correlation, row.start);
   writer_.add(row);
 }
 
@@ -699,6 +702,7 @@ void CuptiDecoder::fill(const std::byte* record, uint32_t size) {
                       .correlation = static_cast<int64_t>(correlation),
                       .bytes = static_cast<int64_t>(f::bytes.read(record, size)),
                       .graph_node = static_cast<int64_t>(f::graph_node.read(record, size))};
+  order_.work(0, row.correlation, row.start);
   writer_.add(row);
 }
 
@@ -995,6 +999,7 @@ void CuptiDecoder::block(const tape::BlockHeader& header, std::span<const std::b
 
 void CuptiDecoder::finish() {
   for (auto at = threads_.begin(); at != threads_.end(); ++at) release(*at.value(), nullptr);
+  order_.finish(writer_, process_.row());
   int64_t unknown = 0;
   for (size_t number = 0; number < unknown_.size(); ++number) {
     if (unknown_[number] == 0) continue;

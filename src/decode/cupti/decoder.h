@@ -20,6 +20,7 @@
 #include "event/records.h"
 #include "event/schema.h"
 #include "tape/layout.h"
+#include "trace/write/launch_order.h"
 #include "trace/write/writer.h"
 #include "vendor/nvidia/cupti_activity.h"
 
@@ -158,6 +159,7 @@ class CuptiDecoder : public BlockDecoder {
 
   ProcessContext& process_;
   trace::TraceWriter& writer_;
+  trace::LaunchOrder order_;
   CuptiFacts facts_;
   std::array<uint32_t, cupti::kKinds> sizes_{};  // as the target reported them
   std::array<int64_t, cupti::kKinds + 1> unknown_{};

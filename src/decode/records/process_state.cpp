@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -60,7 +62,40 @@ std::string_view ProcessState::text(uint32_t number) const {
 }
 
 int64_t ProcessState::host_time(uint64_t ticks) const {
-  return plausible(tsc_ ? clocks_.from_tsc(ticks) : static_cast<int64_t>(ticks));
+  return plausible(tsc_ ? clocks_.from_tsc(ticks) : raw_time(static_cast<int64_t>(ticks)));
+}
+
+namespace {
+
+// What the process's file says of its CLOCK_MONOTONIC and _RAW, which differ in a time namespace; 0 = nothing.
+int64_t namespace_offset(const std::string& process) {
+  std::FILE* const file = std::fopen(fmt::format("/proc/{}/timens_offsets", process).c_str(), "re");
+  if (file == nullptr) return 0;
+  char line[128];
+  long long seconds = 0, ns = 0;
+  const bool found = std::fgets(line, sizeof line, file) != nullptr &&
+                     std::sscanf(line, "monotonic %lld %lld", &seconds, &ns) == 2 && std::abs(seconds) < 1LL << 33;
+  std::fclose(file);
+  return found ? static_cast<int64_t>(seconds) * 1'000'000'000 + ns : 0;
+}
+
+}  // namespace
+
+// The process read its clocks at its start. The TSC is everybody's, so it says how far they are from tacho's.
+void ProcessState::compare_clocks(const event::ProcessRecord& record) {
+  constexpr int64_t kLeast = 1'000'000;  // ns; closer clocks are the same one
+  int64_t ahead = 0;
+  if (!tsc_)
+    ahead = namespace_offset(fmt::format("{}", record.pid)) - namespace_offset("self");
+  else if (!clocks_.tuples().empty())
+    ahead = plausible(static_cast<int64_t>(record.start_raw)) - host_time(record.start);
+  if (std::abs(ahead) < kLeast) return;
+  ahead_ = ahead;
+  writer_.property(Table::kProcess, row(), "clock_ahead_ns", fmt::format("{}", ahead));
+  writer_.note(row(), event::NoteSeverity::kInfo,
+               fmt::format("the clocks of process {} are {:.3f} s {} this machine's (a time namespace, or a changed "
+                           "clock): its devices' times were moved by that",
+                           record.pid, static_cast<double>(std::abs(ahead)) * 1e-9, ahead > 0 ? "ahead of" : "behind"));
 }
 
 void ProcessState::describe(const event::ProcessRecord& record, const ProcessState* parent,
@@ -84,12 +119,13 @@ void ProcessState::describe(const event::ProcessRecord& record, const ProcessSta
   }
   tsc_ = record.clock == static_cast<uint32_t>(event::HostClock::kTsc);
   if (tsc_ && record.ns_per_tick > 0 && record.ns_per_tick < 1000) clocks_.set_ns_per_tick(record.ns_per_tick);
+  compare_clocks(record);
   int64_t rank = kUnknown;
   const std::string_view rank_text = text(record.rank_text);
   std::from_chars(rank_text.data(), rank_text.data() + rank_text.size(), rank);
   const row::Process values{.pid = record.pid,
                             .parent_pid = record.parent_pid,
-                            .start = static_cast<int64_t>(record.start_raw),
+                            .start = raw_time(static_cast<int64_t>(record.start_raw)),
                             .name = string(record.name),
                             .command = string(record.command),
                             .host = string(record.host),
@@ -114,9 +150,9 @@ int64_t ProcessState::device_time(const Queue& queue, uint64_t value) const {
   const auto time = static_cast<int64_t>(value);
   switch (queue.clock) {
     case event::DeviceClock::kMonotonicRaw:
-      return plausible(time);
+      return plausible(raw_time(time));
     case event::DeviceClock::kMonotonic:
-      return plausible(clocks_.from_monotonic(time));
+      return plausible(clocks_.from_monotonic(raw_time(time)));
     case event::DeviceClock::kRealtime:
       return plausible(clocks_.from_realtime(time));
     case event::DeviceClock::kHost:
@@ -165,6 +201,7 @@ void ProcessState::write_dispatch(const Record& record, const Shape& shape, cons
   ++commands_.rows[static_cast<size_t>(Table::kDispatch)];
   const Queue& on = queue(record.queue);
   const DeviceTimes times = device_times(on, Table::kDispatch, record.queued, record.submit, record.start, record.end);
+  if (record.start != 0) order_.work(0, static_cast<int64_t>(record.correlation), times.start);
   writer_.add(row::Dispatch{.track = on.track,
                             .start = times.start,
                             .duration = times.duration,
@@ -185,6 +222,7 @@ void ProcessState::take(const event::ApiRecord& record, const tape::BlockHeader&
   const auto domain = static_cast<event::Domain>(record.header.flags);
   const uint32_t number = record.header.value & 0xffff;
   Thread& caller = thread(block);
+  order_.call(0, static_cast<int64_t>(record.correlation), start);
   writer_.add(row::Api{
       .track = caller.track,
       .start = start,
@@ -236,6 +274,7 @@ void ProcessState::take(const event::CopyRecord& record, const tape::BlockHeader
                      .target_device = direction == event::CopyDirection::kDeviceToHost ? 0 : peer,
                      .kind = checked<event::CopyKind>(record.header.value >> 8 & 0xff),
                      .asynchronous = record.header.flags & event::kCopyAsynchronous});
+  if (record.start != 0) order_.work(0, static_cast<int64_t>(record.correlation), times.start);
   writer_.add(row::Copy{.track = on.track,
                         .start = times.start,
                         .duration = times.duration,
@@ -257,6 +296,7 @@ void ProcessState::take(const event::FillRecord& record) {
       row::FillShape{.memory = checked<event::MemoryKind>(record.header.value),
                      .device = on.device,
                      .value = record.pattern_bytes <= 8 ? static_cast<int64_t>(record.pattern) : kUnknown});
+  if (record.start != 0) order_.work(0, static_cast<int64_t>(record.correlation), times.start);
   writer_.add(row::Fill{.track = on.track,
                         .start = times.start,
                         .duration = times.duration,
@@ -478,6 +518,7 @@ void ProcessState::progress(std::span<const std::byte> bytes) {
 void ProcessState::finish() {
   if (samples_) samples_->finish();
   for (auto& [kind, decoder] : blocks_) decoder->finish();
+  order_.finish(writer_, row());
   int64_t open_ranges = 0;
   for (const auto& owner : threads_) {
     if (!owner) continue;

@@ -22,6 +22,7 @@
 #include "event/records.h"
 #include "event/schema.h"
 #include "tape/layout.h"
+#include "trace/write/launch_order.h"
 #include "trace/write/writer.h"
 
 namespace tacho::decode {
@@ -66,6 +67,7 @@ class ProcessState : public ProcessContext {
   int64_t string(uint32_t number) const;
   std::string_view text(uint32_t number) const override;
   int64_t host_time(uint64_t ticks) const override;
+  int64_t raw_time(int64_t ns) const override { return ns - ahead_; }
   /// Track of a thread by its kernel id.
   int64_t thread_track(uint32_t tid) override;
   void received(event::Table table) override { ++commands_.rows[static_cast<size_t>(table)]; }
@@ -141,6 +143,7 @@ class ProcessState : public ProcessContext {
     int64_t start, duration, queued_ahead, submit_ahead;
   };
 
+  void compare_clocks(const event::ProcessRecord& record);
   Thread& thread(const tape::BlockHeader& block);
   Lines& lines(uint32_t tid);
   int64_t ranges_track(uint32_t tid);
@@ -190,8 +193,10 @@ class ProcessState : public ProcessContext {
   int64_t row_ = 0;
   bool described_ = false;
   bool tsc_ = true;
+  int64_t ahead_ = 0;  // ns by which the process's CLOCK_MONOTONIC and _RAW are ahead of tacho's (time namespaces)
   ProcessFacts facts_;
   Commands commands_;
+  trace::LaunchOrder order_;
   std::vector<Text> strings_;
   std::vector<Queue> queues_;
   std::vector<Kernel> kernels_;

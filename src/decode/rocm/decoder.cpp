@@ -372,6 +372,7 @@ void RocprofilerDecoder::add_work(Row row, uint64_t correlation) {
     return;
   }
   row.correlation = static_cast<int64_t>(found);
+  order_.work(0, row.correlation, row.start);
   writer_.add(row);
 }
 
@@ -385,6 +386,7 @@ void RocprofilerDecoder::release(std::vector<Held<Row>>& held, bool all) {
       continue;
     }
     work.row.correlation = static_cast<int64_t>(found);
+    order_.work(0, work.row.correlation, work.row.start);
     writer_.add(work.row);
   }
   held.resize(kept);
@@ -417,6 +419,7 @@ void RocprofilerDecoder::api(const Kind& kind, const std::byte* at, size_t size)
     arguments = call_structure_text(*operation.parameters,
                                     {at + sdk::Api::kWide, size - sdk::Api::kWide - sdk::Api::kResultBytes});
   const int64_t from = time(start);
+  order_.call(0, static_cast<int64_t>(correlation), from);
   writer_.add(row::Api{.track = thread(f.thread.read(at, size)),
                        .start = from,
                        .duration = time(end) - from,
@@ -708,6 +711,7 @@ void RocprofilerDecoder::block(const tape::BlockHeader& header, std::span<const 
 void RocprofilerDecoder::finish() {
   release(held_dispatches_, true);
   release(held_copies_, true);
+  order_.finish(writer_, process_.row());
   for (const auto& [key, count] : unknown_)
     writer_.property(Table::kProcess, process_.row(),
                      fmt::format("rocm.unknown_records.{}.{}", key >> 32, key & 0xffffffff), fmt::format("{}", count));

@@ -23,6 +23,7 @@
 #include "event/records.h"
 #include "event/schema.h"
 #include "tape/layout.h"
+#include "trace/write/launch_order.h"
 #include "trace/write/writer.h"
 #include "vendor/amd/call_parameters.h"
 #include "vendor/amd/sdk.h"
@@ -164,6 +165,7 @@ class RocprofilerDecoder : public BlockDecoder {
 
   ProcessContext& process_;
   trace::TraceWriter& writer_;
+  trace::LaunchOrder order_;
   PiecewiseLinear clock_;
   std::array<Kind, kMostKinds> kinds_{};
   tsl::robin_map<uint64_t, Operation> operations_;

@@ -63,6 +63,7 @@ template <typename Row>
 void Translator::work(const Row& row, const Event& event, int64_t process) {
   if (imported::UnmeasuredRows::looks_so(row.start, row.duration)) return unmeasured_.take(row);
   unmeasured_.saw(row.start, row.duration);
+  order_.work(process, row.correlation, row.start);
   if (row.correlation != 0 || event.external == kUnknown || event.external <= 0) return writer_.add(row);
   if constexpr (Row::kTable == Table::kDispatch)
     tied_dispatches_.add({{process, event.external}, row});

@@ -93,6 +93,7 @@ void Translator::call(const Event& event, int64_t track) {
                                             event.shared});
   if (correlation != 0) {
     call_ends_.add({of, correlation}, event.time + std::max<int64_t>(event.duration, 0));
+    order_.call(of, correlation, event.time);
   } else if (event.external > 0) {
     correlation = kExternal + event.external;
     external_calls_.add({of, event.external}, correlation);
@@ -391,6 +392,7 @@ Status Translator::finish() {
   }));
   TACHO_TRY(finish_flows());
   finish_tensors();
+  order_.finish(writer_, 0);
   inputs_.finish();
   owners_.finish();
   return {};

@@ -18,6 +18,7 @@
 #include "format/kineto/event.h"
 #include "format/kineto/inputs.h"
 #include "format/kineto/owners.h"
+#include "trace/write/launch_order.h"
 #include "trace/write/writer.h"
 
 namespace tacho::format::kineto {
@@ -152,6 +153,7 @@ class Translator {
   InputRows inputs_;
   imported::RangePairs nested_, asynchronous_;
   imported::UnmeasuredRows unmeasured_;
+  trace::LaunchOrder order_{size_t{1} << 18};
   KeyIndex<Shape, OwnedId> launches_;
   KeyIndex<int64_t, OwnedId> call_ends_;        // of calls with a correlation
   KeyIndex<int64_t, OwnedId> operator_causes_;  // External id -> the operator's correlation

@@ -123,7 +123,7 @@ int main(int argc, char** argv) {
   for (; i < argc && strcmp(argv[i], "--") != 0; ++i) {
     if (i + 1 >= argc) return 2;
     if (strcmp(argv[i], "-p") == 0) {
-      options.start_paused = true;
+      options.closed = tape::gate::kProgram;
       options.config += "profiler_api=1\n";
     } else if (strcmp(argv[i], "-c") == 0)
       options.config += std::string(argv[++i]) + "\n";

@@ -71,7 +71,7 @@ class ProcessSamples {
   struct Map {
     uint64_t start, end, offset;
     std::string path;
-    FileIdentity file;
+    FileIdentity file = {};
     CodeModule* module = nullptr;
     int64_t from = INT64_MIN, until = INT64_MAX;  // trace time
     bool late = false;                            // opened while the program ran

@@ -25,6 +25,7 @@
 #include "event/left_out.h"
 #include "event/schema.h"
 #include "event/times.h"
+#include "report/text.h"
 #include "trace/read/rows.h"
 #include "trace/store/hash.h"
 #include "trace/write/scratch.h"
@@ -559,7 +560,9 @@ std::vector<std::string> filter_sentences(const trace::Trace& trace) {
         names.emplace(*name);
   if (names.empty()) return sentences;
   std::string list;
-  for (const std::string& name : names) list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
+  constexpr size_t kNameWidth = 48;
+  for (const std::string& name : names)
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", report::shortened(name, kNameWidth));
   if (names.size() == event::kLeftOutNames) list += ", ...";
   sentences.push_back(trace.rows(Table::kDispatch) == 0
                           ? fmt::format("the filter let no kernel pass; the program launched {}", list)

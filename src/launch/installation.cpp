@@ -25,7 +25,7 @@ std::string meant_instead(const std::string& command) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   const size_t equals = command.find('='), blank = command.find_first_of(" \t\n");
   if (equals != std::string::npos && blank == std::string::npos && letter(command[0]) &&
-      std::all_of(command.begin(), command.begin() + static_cast<std::ptrdiff_t>(equals),
+      std::all_of(command.begin(), command.begin() + static_cast<ptrdiff_t>(equals),
                   [&](char c) { return letter(c) || (c >= '0' && c <= '9'); }))
     return fmt::format("; variables go before tacho's own name, or through env: env {} PROGRAM", command);
   if (blank == std::string::npos) return {};

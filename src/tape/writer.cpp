@@ -54,6 +54,13 @@ constinit uint32_t g_slot_of_parent = event::kUnknown32;
 constinit uint32_t g_slot = event::kUnknown32;
 constinit uint32_t g_pid = 0;
 constinit bool g_preloaded = false;
+
+// A vendor's library may attach from its constructor, before main and so before set_preloaded().
+bool preloaded() {
+  if (g_preloaded) return true;
+  const char* const libraries = getenv("LD_PRELOAD");
+  return libraries != nullptr && strstr(libraries, "libtacho.so") != nullptr;
+}
 constinit uint64_t g_pid_namespace = 0;  // inode, 0 = unknown
 
 // Numbers continue in a forked child, which inherits its parent's definitions.
@@ -540,7 +547,7 @@ bool register_process() {
   // Not on the stack: a forked child may come here in a signal handler on a small alternate stack. The lock is held.
   static constinit char text[4096] = {};
   event::ProcessRecord record{};
-  record.header = {event::RecordKind::kProcess, g_preloaded ? event::kFlagPreloaded : uint8_t{0}, sizeof record, 0};
+  record.header = {event::RecordKind::kProcess, preloaded() ? event::kFlagPreloaded : uint8_t{0}, sizeof record, 0};
   record.pid = g_pid;
   record.parent_pid = ids.parent;
   record.slot = slot;

@@ -15,7 +15,8 @@ ROWS = {"id", "track", "dim", "correlation_source"}
 # What the format cannot hold. The devices' own numbers: of agents it has the number among all agents.
 LOST = {
     "dispatch": {"queued_ahead", "submit_ahead", "device", "kernel.name", "kernel.kind", "kernel.shared_static",
-                 "kernel.shared_dynamic", "kernel.cache_config", "kernel.carveout", "kernel.offset_x", "kernel.cluster_x"},
+                 "kernel.shared_dynamic", "kernel.cache_config", "kernel.carveout", "kernel.offset_x", "kernel.cluster_x",
+                 "kernel.occupancy"},
     "copy": {"queued_ahead", "submit_ahead", "graph_node", "device", "queue", "tid", "copy_shape.source_memory",
              "copy_shape.target_memory", "copy_shape.source_device", "copy_shape.target_device", "copy_shape.kind",
              "copy_shape.asynchronous"},
@@ -30,7 +31,7 @@ LOST = {
     "reading": set(),
     # The sum of a counter's instances, in one pass.
     "counter_value": {"instance", "pass", "ordinal", "counter.text", "counter.block"},
-    "api": set(),
+    "api": {"inputs"},
 }
 
 

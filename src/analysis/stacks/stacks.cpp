@@ -307,7 +307,7 @@ class Builder {
   // The time that a sample usually stands for.
   int64_t usual_period() {
     if (durations_.empty()) return 0;
-    const auto middle = durations_.begin() + static_cast<std::ptrdiff_t>((durations_.size() - 1) / 2);
+    const auto middle = durations_.begin() + static_cast<ptrdiff_t>((durations_.size() - 1) / 2);
     std::nth_element(durations_.begin(), middle, durations_.end());
     const int64_t period = *middle;
     durations_ = {};

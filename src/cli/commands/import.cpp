@@ -48,7 +48,7 @@ std::vector<std::string> find_traces(const std::string& folder, const workload::
                                      std::vector<std::string>& notes) {
   constexpr size_t kMost = 1000;
   std::vector<std::string> found;
-  std::ptrdiff_t repeated = 0;
+  ptrdiff_t repeated = 0;
   bool too_many = false;
   std::error_code error;
   const auto is_counters = [&](const std::string& path) {

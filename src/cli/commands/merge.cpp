@@ -1,6 +1,4 @@
 // `tacho merge A B C -o ALL`: joins several traces (processes, ranks, hosts, runs) into one.
-#include <algorithm>
-#include <filesystem>
 #include <numeric>
 
 #include "cli/command.h"
@@ -35,10 +33,7 @@ int run_merge(int argc, char** argv) {
   if (const Status listed = ranks::list_traces(inputs, files, notes); !listed)
     return complain(kBadInput, none_is_a_trace(inputs, listed.error().message));
   // A file that the command line names is wanted, even twice; what lies in a folder may be there twice by chance.
-  const bool folders = std::ranges::any_of(inputs, [](const std::string& input) {
-    std::error_code error;
-    return std::filesystem::is_directory(input, error);
-  });
+  const bool folders = files != inputs;
   inputs = std::move(files);
   for (const std::string& input : inputs)
     if (same_file(input, output)) return complain(kBadInput, output + ": is one of the inputs; choose another name");

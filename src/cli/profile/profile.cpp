@@ -668,7 +668,7 @@ int profile(int argc, char** argv, ProfileFace face) {
   if (parsed.mistake) {
     std::string message = *parsed.mistake;
     const bool words_left =
-        message.find("not expected") != std::string::npos || message.find("At Most") != std::string::npos;
+        message.find("not expected") != std::string::npos || message.find("takes one value") != std::string::npos;
     if (words_left && arguments.command.empty()) message += "; the program comes after --";
     return complain(kOwnError, message);
   }

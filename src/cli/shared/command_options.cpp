@@ -205,10 +205,12 @@ std::string plain_words(const CLI::App& app, const CLI::ParseError& error) {
                                                     return all;
                                                   }())
                                     : fmt::format("{} {} is missing", called(option), value_word(option));
-  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
-    return option->get_type_size() == 0
-               ? fmt::format("{} takes no value", called(option))
-               : fmt::format("{} {}: the value is missing", called(option), value_word(option));
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    if (option->get_type_size() == 0) return fmt::format("{} takes no value", called(option));
+    return option->count() > 1 ? fmt::format("{} {} is given {} times, and takes one value", called(option),
+                                             value_word(option), option->count())
+                               : fmt::format("{} {}: the value is missing", called(option), value_word(option));
+  }
   if (dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr)
     if (const size_t at = message.find(" excludes "); at != std::string::npos)
       return fmt::format("{} and {} do not go together", called(option), message.substr(at + 10));

@@ -37,7 +37,7 @@ class LaunchOrder {
   void finish(TraceWriter& writer, int64_t row) {
     if (early_ == 0) return;
     writer.lose(row, event::Table::kDispatch, event::LossReason::kClockOrder, early_);
-    const auto middle = distances_.begin() + static_cast<std::ptrdiff_t>(distances_.size() / 2);
+    const auto middle = distances_.begin() + static_cast<ptrdiff_t>(distances_.size() / 2);
     std::nth_element(distances_.begin(), middle, distances_.end());
     const auto us = [](int64_t ns) { return static_cast<double>(ns) / 1000; };
     writer.note(

@@ -59,7 +59,9 @@ constinit bool g_preloaded = false;
 bool preloaded() {
   if (g_preloaded) return true;
   const char* const libraries = getenv("LD_PRELOAD");
-  return libraries != nullptr && strstr(libraries, "libtacho.so") != nullptr;
+  if (libraries == nullptr) return false;
+  // By either of its names (src/launch/library_names.h).
+  return strstr(libraries, "libtacho.so") != nullptr || strstr(libraries, "libtacho-lib") != nullptr;
 }
 constinit uint64_t g_pid_namespace = 0;  // inode, 0 = unknown
 

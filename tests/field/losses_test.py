@@ -149,7 +149,7 @@ class ClearedEnvironment(Losses):
         if not vcopy.exists():
             self.skipTest("no OpenCL here")
         self.record(harness.DEBIAN_PYTHON, "-c",
-                    f"import subprocess\nsubprocess.run(['{vcopy}', '-i', '20'])\n" + self.child(vcopy, "-i", "20"))
+                    f"import subprocess\nsubprocess.run(['{vcopy}', '-i', '20'])\n" + self.child(vcopy, "-i", "600"))
         self.check_gap(r"vcopy \(pid \d+", "cleared environment", "nothing of it")
 
     def test_program_itself(self):

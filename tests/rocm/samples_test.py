@@ -197,7 +197,7 @@ class Samples(bed.Case):
         self.assertIn("--pc-sampling-unit time: the unit of stochastic is cycles", result.stderr.decode())
 
     def test_options_that_do_not_fit(self):
-        for options, words in ((("-b", "2", "--pc-sampling-interval", "5"), "--pc-sampling-interval needs -b 21"),
+        for options, words in ((("-b", "2", "--pc-sampling-interval", "5"), "--pc-sampling-interval needs --pc-sampling or -b 21"),
                                (("-b", "21", "--pc-sampling-method", "guess"), "--pc-sampling-method"),
                                (("-b", "21", "--pc-sampling-interval", "0"), "--pc-sampling-interval")):
             with self.subTest(words):

@@ -539,7 +539,8 @@ class Rpd(Databases):
         link.symlink_to(PERSONALITIES / "rpd2tracing.py")
         for number, command in enumerate((["/usr/bin/python3", PERSONALITIES / "rpd2tracing.py"], [PERSONALITIES / "rpd2tracing.py"],
                                           ["/usr/bin/python3", link], [link])):
-            self.run_command(*command, path, f"{number}.json")
+            said = self.run_command(*command, path, f"{number}.json").stderr.decode()
+            self.assertNotIn("not found", said)
             self.assertEqual((self.folder / f"{number}.json").read_bytes(), expected)
         self.run_command("/bin/sh", PERSONALITIES / "runTracer.sh", "-o", "t.rpd", TARGETS / "lifecycle", "normal", "3")
         self.assertTrue((self.folder / "t.rpd").exists())

@@ -1,8 +1,9 @@
-// The run's length from summaries (span.h).
+// The run's length from the chunks' ranges of time (span.h).
 #include "walk/time/span.h"
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "event/times.h"
 #include "trace/read/rows.h"
@@ -29,22 +30,44 @@ struct Ends {
   }
 };
 
-// Adds the rows with a length of chunks that reach beyond `ends`.
+// Adds what counts of a table's rows. The chunks' ranges of time say which chunks can reach beyond `ends`: only their
+// rows are read, the outermost chunks first, so that a trace of any length costs a few chunks.
 Status add_rows(const trace::Trace& trace, Table table, Ends& ends) {
   using F = event::column::Fact;
   trace::ChunkReader<F::start, F::duration> reader(trace, table);
   const auto chunks = trace.chunks(table);
-  for (size_t number = 0; number < chunks.size(); ++number) {
-    const trace::Chunk& zone = chunks[number];
-    if (zone.rows == 0 || (zone.min_start >= ends.first && std::max(zone.max_start, zone.max_end) <= ends.last))
-      continue;
+  std::vector<size_t> order;
+  for (size_t number = 0; number < chunks.size(); ++number)
+    if (chunks[number].rows > 0) order.push_back(number);
+  const auto last_of = [&](size_t number) { return std::max(chunks[number].max_start, chunks[number].max_end); };
+  const auto look = [&](size_t number) -> Status {
+    if (always_counts(table)) return ends.add(chunks[number].min_start, last_of(number)), Status();
     TACHO_TRY(reader.read(number));
     for (size_t i = 0; i < reader->size(); ++i) {
       const int64_t duration = event::known_duration(reader->duration[i]);
       if (duration != 0) ends.add(reader->start[i], reader->start[i] + (duration == kUnknown ? 0 : duration));
     }
+    return {};
+  };
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return chunks[a].min_start < chunks[b].min_start; });
+  for (const size_t number : order) {
+    if (chunks[number].min_start >= ends.first) break;
+    TACHO_TRY(look(number));
+  }
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return last_of(a) > last_of(b); });
+  for (const size_t number : order) {
+    if (last_of(number) <= ends.last) break;
+    TACHO_TRY(look(number));
   }
   return {};
+}
+
+// Adds what counts of the sums that an aggregated trace has in place of rows.
+Status add_sums(const trace::Trace& trace, Table table, Ends& ends) {
+  return trace.visit_summaries(table, [&](std::span<const trace::Summary> summaries) {
+    for (const trace::Summary& summary : summaries)
+      if (always_counts(table) || summary.unknown > 0 || summary.max > 0) ends.add(summary.first, summary.last);
+  });
 }
 
 }  // namespace
@@ -62,26 +85,10 @@ Span timeline_span(const trace::Trace& trace) {
 
 Result<Span> run_span(const trace::Trace& trace) {
   Ends ends;
-  // If a name has rows with and without a length, the summary does not say which were first and last.
-  Ends mixed[event::kFactTables];
   for (size_t number = 0; number < event::kFactTables; ++number) {
     const auto table = static_cast<Table>(number);
-    if (!event::is_timed(table)) continue;
-    TACHO_TRY(trace.visit_summaries(table, [&](std::span<const trace::Summary> summaries) {
-      for (const trace::Summary& summary : summaries) {
-        if (always_counts(table) || (summary.unknown == 0 && summary.min > 0))
-          ends.add(summary.first, summary.last);
-        else if (summary.unknown > 0 || summary.max > 0)
-          mixed[number].add(summary.first, summary.last);
-      }
-    }));
-  }
-  for (size_t number = 0; number < event::kFactTables; ++number) {
-    if (mixed[number].first >= ends.first && mixed[number].last <= ends.last) continue;
-    if (trace.aggregated())
-      ends.add(mixed[number].first, mixed[number].last);  // there are no rows to look at
-    else
-      TACHO_TRY(add_rows(trace, static_cast<Table>(number), ends));
+    if (event::is_timed(table))
+      TACHO_TRY(trace.aggregated() ? add_sums(trace, table, ends) : add_rows(trace, table, ends));
   }
   if (ends.first <= ends.last) return Span{ends.first, ends.last};
   const auto [first, last] = trace.time_range();

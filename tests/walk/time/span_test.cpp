@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+#include <random>
+
 #include "trace/rows.h"
 
 namespace tacho::walk {
@@ -68,6 +72,35 @@ TEST(RunSpan, WhatHadNotEndedCountsWithItsBegin) {
               writer.add(marker(400, event::kUnknown));
             }),
             Ends(100, 400));
+}
+
+TEST(RunSpan, EqualsWhatAllRowsSay) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    std::minstd_rand random(seed);
+    Ends expected{std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
+    const auto count = [&](int64_t start, int64_t end) {
+      expected = {std::min(expected.first, start), std::max(expected.second, end)};
+    };
+    trace::WriterOptions options;
+    options.slab_rows = 1000;
+    const Ends run = run_of(
+        [&](TraceWriter& writer) {
+          for (int64_t i = 0; i < 5000; ++i) {
+            const auto start = static_cast<int64_t>(random() % 1'000'000);
+            const auto kind = random() % 64;
+            const int64_t duration = kind == 0   ? event::kUnknown
+                                     : kind < 48 ? 0
+                                                 : static_cast<int64_t>(random() % 30'000);
+            writer.add(marker(start, duration));
+            if (duration != 0) count(start, start + (duration == event::kUnknown ? 0 : duration));
+            const auto fill = static_cast<int64_t>(200'000 + random() % 600'000);
+            writer.add(row::Fill{.track = 1, .start = fill, .duration = 0});
+            count(fill, fill);
+          }
+        },
+        options);
+    EXPECT_EQ(run, expected) << "seed " << seed;
+  }
 }
 
 TEST(RunSpan, LooksIntoChunksOnlyWhereMomentsAndRangesShareAName) {

@@ -228,6 +228,7 @@ void explain_late_hosts(std::span<const RankRun> runs, Names& names, Report& rep
   const auto ask = [&](int64_t rank, Cause& cause, bool in_step, int64_t begin, int64_t end) {
     if (!unexplained(cause) || !run_of.contains(rank)) return;
     const uint32_t run = run_of[rank];
+    if (!runs[run].tells_host || (by_run.size() >= kMostHostFiles && !by_run.contains(run))) return;
     std::vector<HostWindow>& windows = by_run[run];
     if (windows.size() >= kMostHostWindows) return;
     const Collective* worst = nullptr;

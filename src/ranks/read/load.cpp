@@ -175,7 +175,14 @@ Result<PassedTrace> pass_over_runs(const trace::Trace& trace, const std::string&
                                    Names& names, Spools& spools) {
   PassedTrace passed{.file = file};
   TACHO_ASSIGN(passed.runs, runs_of(trace, file));
-  for (RankRun& run : passed.runs) TACHO_TRY(pass_over(trace, period, names, spools, run));
+  bool tells_host = trace.rows(Table::kSample) > 0;
+  for (int64_t row = 1; row < trace.rows(Table::kFunction) && !tells_host; ++row)
+    tells_host =
+        trace.cell(Table::kFunction, row, column::Function::domain) == static_cast<int64_t>(event::Domain::kPython);
+  for (RankRun& run : passed.runs) {
+    run.tells_host = tells_host;
+    TACHO_TRY(pass_over(trace, period, names, spools, run));
+  }
   std::set<int64_t> recordings;
   for (int64_t process = 1; process < trace.rows(Table::kProcess); ++process)
     recordings.insert(trace.cell(Table::kProcess, process, column::Process::run));

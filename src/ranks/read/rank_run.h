@@ -100,6 +100,7 @@ struct RankRun {
   std::string steps_from;          // "ProfilerStep", "Optimizer.step", ...; empty = no steps
   int64_t first_step = 0;          // what the program calls step 0
   int64_t kernels = 0, operations = 0, unlaunched = 0;
+  bool tells_host = false;                  // call stacks or functions of Python say where its host was
   size_t spool_at = 0, arrivals = 0;        // in the Spool
   size_t messages_at = 0, messages = 0;     // in that of messages, ascending by `begun`
   int64_t calls = 0;                        // of MPI

@@ -55,59 +55,6 @@ void put_operator(JsonWriter& json, const analysis::OperatorRow& row) {
       .member("launches", row.total.kernels);
 }
 
-// Modules of one class as one row. Times of a module within another of its class count once.
-struct ModuleClass {
-  std::string name;
-  analysis::OperatorPhase phase = analysis::OperatorPhase::kForward;
-  std::vector<const analysis::OperatorRow*> rows;
-  int64_t calls = 0, host_self = 0, host = 0, gpu_self = 0, gpu = 0, kernels = 0;
-};
-
-std::string class_name(std::string_view name) {
-  if (name.starts_with("nn.Module.")) name.remove_prefix(10);
-  if (name.ends_with(".forward")) name.remove_suffix(8);
-  return std::string(name);
-}
-
-std::vector<ModuleClass> module_classes(const analysis::OperatorTree& tree,
-                                        const std::vector<analysis::OperatorRow>& modules) {
-  std::map<std::pair<std::string, analysis::OperatorPhase>, ModuleClass> classes;
-  for (const analysis::OperatorRow& row : modules) {
-    const std::string& name = row.kind.empty() ? row.name : row.kind;
-    ModuleClass& of = classes[{name, row.phase}];
-    of.name = name;
-    of.phase = row.phase;
-    of.rows.push_back(&row);
-    of.calls += row.calls;
-    add_saturating(of.host_self, row.host_self);
-    add_saturating(of.gpu_self, row.self.ns);
-    if (row.kind.empty()) {  // no module: its totals are its own
-      add_saturating(of.host, row.host_total);
-      add_saturating(of.gpu, row.total.ns);
-      of.kernels += row.total.kernels;
-    }
-  }
-  for (uint32_t at = 1; at < tree.nodes.size(); ++at) {
-    const analysis::OperatorNode& node = tree.nodes[at];
-    std::set<uint32_t> seen;
-    for (uint32_t up = at; up != 0; up = tree.nodes[up].parent) {
-      const analysis::OperatorNode& outer = tree.nodes[up];
-      if (outer.level != analysis::OperatorLevel::kModule || !seen.insert(outer.name).second) continue;
-      const auto found = classes.find({class_name(tree.texts[outer.name]), node.phase});
-      if (found == classes.end()) continue;
-      add_saturating(found->second.host, node.host_ns);
-      add_saturating(found->second.gpu, node.work.ns);
-      found->second.kernels += node.work.kernels;
-    }
-  }
-  std::vector<ModuleClass> out;
-  for (auto& [key, of] : classes) out.push_back(std::move(of));
-  std::stable_sort(out.begin(), out.end(), [](const ModuleClass& a, const ModuleClass& b) {
-    return a.gpu_self != b.gpu_self ? a.gpu_self > b.gpu_self : a.host_self > b.host_self;
-  });
-  return out;
-}
-
 Status put_operators(JsonWriter& json, const Run& run) {
   std::map<std::pair<uint32_t, analysis::OperatorPhase>, KernelTimes> launched;
   std::map<uint32_t, KernelTimes> by_node;
@@ -146,24 +93,19 @@ Status put_operators(JsonWriter& json, const Run& run) {
     return node.level == analysis::OperatorLevel::kModule;
   });
   if (some) modules = analysis::operator_rows(tree, analysis::OperatorBy::kModule);
-  const std::vector<ModuleClass> classes = module_classes(tree, modules);
+  std::map<std::pair<std::string, analysis::OperatorPhase>, std::vector<const analysis::OperatorRow*>> of_class;
+  for (const analysis::OperatorRow& row : modules)
+    of_class[{row.kind.empty() ? row.name : row.kind, row.phase}].push_back(&row);
+  std::vector<analysis::OperatorRow> classes;
+  if (some) classes = analysis::operator_rows(tree, analysis::OperatorBy::kClass);
   for (size_t i = 0; i < std::min(classes.size(), kMostClasses); ++i) {
-    const ModuleClass& of = classes[i];
-    json.newline()
-        .begin_object()
-        .member("name", of.name)
-        .member("phase", std::string(to_string(of.phase)))
-        .member("count", of.rows.size())
-        .member("calls", of.calls)
-        .member("host_self", of.host_self)
-        .member("host", of.host)
-        .member("gpu_self", of.gpu_self)
-        .member("gpu", of.gpu)
-        .member("launches", of.kernels);
-    json.name("rows").begin_array();
-    for (size_t n = 0; of.rows.size() > 1 && n < std::min(of.rows.size(), kMostModules); ++n) {
+    const std::vector<const analysis::OperatorRow*>& rows = of_class[{classes[i].name, classes[i].phase}];
+    json.newline().begin_object();
+    put_operator(json, classes[i]);
+    json.member("count", rows.size()).name("rows").begin_array();
+    for (size_t n = 0; rows.size() > 1 && n < std::min(rows.size(), kMostModules); ++n) {
       json.begin_object();
-      put_operator(json, *of.rows[n]);
+      put_operator(json, *rows[n]);
       json.end_object();
     }
     json.end_array().end_object();

@@ -36,9 +36,12 @@ inline bool set_gate(PoolHeader& header, uint32_t bits, bool open) {
   }
   const uint64_t before = open_sources(was, header.sources), now = open_sources(wanted, header.sources);
   if (before == now) return false;
-  GateChange& change = header.changes[header.changed.fetch_add(1, std::memory_order_relaxed) % kGateChanges];
-  change.sources.store(now, std::memory_order_relaxed);
+  const uint64_t number = header.changed.fetch_add(1, std::memory_order_relaxed);
+  GateChange& change = header.changes[number % kGateChanges];
+  change.number.store(0, std::memory_order_relaxed);
   change.ticks.store(host_ticks(), std::memory_order_release);
+  change.sources.store(now, std::memory_order_release);
+  change.number.store(number + 1, std::memory_order_release);
   if (now != 0) header.ever_open.store(1, std::memory_order_relaxed);
   return (before == 0) != (now == 0);
 }

@@ -103,6 +103,7 @@ inline constexpr uint32_t kSampleTime = 8;  // call stacks alone: outside their 
 
 /// A change of PoolHeader::enabled, for those who see events of the run later than they happen.
 struct GateChange {
+  std::atomic<uint64_t> number;   // from 1; stored last, 0 while the change is written
   std::atomic<uint64_t> ticks;    // host ticks
   std::atomic<uint64_t> sources;  // from then on
 };

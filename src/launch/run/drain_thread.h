@@ -71,9 +71,16 @@ class DrainThread {
     // After the pool: libtacho.so's facts about a process come first.
     if (perf_ != nullptr) {
       window_.follow(clocks_);
-      const auto wanted = [this](int64_t time) { return window_.open(time, tape::source_bit::kSample); };
+      int64_t unknown = 0;
+      const auto wanted = [&](int64_t time) {
+        const Window::State state = window_.at(time, tape::source_bit::kSample);
+        unknown += state == Window::State::kUnknown ? 1 : 0;
+        return state == Window::State::kOpen;
+      };
       if (const uint64_t lost = perf_->read(outside_, wanted); lost != 0)
         writer_.lose(0, event::Table::kSample, event::LossReason::kPoolFull, static_cast<int64_t>(lost));
+      // The pool had no room for all changes of recording.
+      if (unknown != 0) writer_.lose(0, event::Table::kSample, event::LossReason::kPoolFull, unknown);
       window_.forget(raw_now() - kLatest);
     }
     return taken;

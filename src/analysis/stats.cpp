@@ -539,9 +539,10 @@ std::vector<std::string> counted_sentences(const trace::Trace& trace, bool filte
     const std::string_view what = number_of_table < event::kFactTables
                                       ? event::table_info(static_cast<Table>(key.second)).name
                                       : std::string_view("other");
-    sentences.push_back(fmt::format("{} {} record{}: {}{}", number, what, number == 1 ? "" : "s",
-                                    event::to_string(static_cast<event::LossReason>(key.first)),
-                                    filtered ? ", as asked" : ""));
+    // Sources count what they leave out by name and what they leave out while recording is off as one.
+    sentences.push_back(fmt::format("{} {} record{}: {}", number, what, number == 1 ? "" : "s",
+                                    filtered ? "filtered or while recording was off, as asked"
+                                             : event::to_string(static_cast<event::LossReason>(key.first))));
   }
   return sentences;
 }

@@ -366,6 +366,24 @@ def correct(t):
     check("nothing lost", not facts["losses"], facts["losses"])
 
 
+def rounds(t, count=100):
+    """Recording starts and stops `count` times. CUPTI up to 13.0 spoils one more record with each registration of the callback that
+    gives it the time: it is registered once, so that every record lies in its round."""
+    say("Recording that starts and stops many times")
+    rc, _, err, path = t.trace("rounds", ["python3", os.path.join(HERE, "profiler_rounds.py"), str(count)], ["--start-paused"])
+    sql = ("SELECT m.name, count(k.id), max(k.duration) FROM marker m LEFT JOIN dispatch k ON k.start >= m.start AND k.end <= m.end "
+           "WHERE m.name LIKE 'round %' GROUP BY m.id")
+    result = subprocess.run([t.tacho, "query", path, sql, "--dialect", "tacho", "--output-format", "csv"], capture_output=True, text=True)
+    rows = [line.rsplit(",", 2) for line in result.stdout.splitlines()[1:]]
+    check("rounds: each holds its fifty kernels, all within it", rc == 0 and len(rows) == count and all(r[1] == "50" for r in rows),
+          f"exit {rc}, {len(rows)} rounds, wrong {[r for r in rows if r[1] != '50'][:3]} {(err + result.stderr).strip()[-200:]}")
+    longest = max((int(r[2]) for r in rows if r[2]), default=0)
+    check("rounds: no kernel of 1 M floats takes more than a millisecond", 0 < longest < 1_000_000, f"{longest} ns")
+    facts = t.facts(path)
+    total = sum(k["count"] for k in facts["kernels"].values())
+    check("rounds: nothing but the rounds was recorded", total == 50 * count and not facts["losses"], f"{total} kernels, losses {facts['losses']}")
+
+
 # ---- times ------------------------------------------------------------------------------------------------------------
 
 def floor_env(t, kinds):
@@ -610,8 +628,8 @@ def main():
     parser.add_argument("sections", nargs="*", default=[])
     arguments = parser.parse_args()
     t = Tools(os.path.abspath(arguments.build), arguments.out)
-    sections = arguments.sections or ["storm", "torch", "correct", "threads", "gemm", "soak", "graph", "survive"]
-    work = {"survive": lambda: survive(t), "threads": lambda: many_threads(t), "several": lambda: several(t), "pause": lambda: survive(t, ["region", "reset", "threads", "copies"]), "correct": lambda: correct(t), "storm": lambda: storm(t, arguments.pairs),
+    sections = arguments.sections or ["storm", "torch", "correct", "threads", "gemm", "soak", "graph", "survive", "rounds"]
+    work = {"survive": lambda: survive(t), "threads": lambda: many_threads(t), "several": lambda: several(t), "rounds": lambda: rounds(t), "pause": lambda: survive(t, ["region", "reset", "threads", "copies"]), "correct": lambda: correct(t), "storm": lambda: storm(t, arguments.pairs),
             "graph": lambda: graph(t, arguments.pairs), "peer": lambda: torch_peer(t, arguments.pairs), "torch": lambda: torch_step(t, arguments.pairs),
             "gemm": lambda: gemm_loop(t, arguments.pairs), "soak": lambda: soak(t, arguments.soak)}
     for section in sections:

@@ -21,8 +21,8 @@ Span timeline_span(const trace::Trace& trace);
 /// The run: from the first begin to the last end of all rows that are work of a device (dispatches, copies, fills) or
 /// call-stack samples, and of all others that have a length. Rows that had not ended when the trace was closed count
 /// with their begin. Marks, allocations and other moments do not stretch it. A trace of nothing but moments runs from
-/// the first to the last of them; one without events is {0, 0}. Reads the rows of the outermost chunks alone, or the sums
-/// of an aggregated trace. Errors: damaged data.
+/// the first to the last of them; one without events is {0, 0}. Reads the rows of the outermost chunks alone, or the
+/// sums of an aggregated trace. Errors: damaged data.
 Result<Span> run_span(const trace::Trace& trace);
 
 }  // namespace tacho::walk

@@ -187,6 +187,12 @@ Status ensure_roofline(const std::string& folder, const NumberedDevice& device, 
   const auto say = [&](const std::string& text) {
     if (options.line) options.line(text);
   };
+  const auto note = [&](const std::string& text) {
+    if (options.note) options.note(text);
+  };
+  const auto warn = [&](const std::string& text) {
+    if (options.warn) options.warn(text);
+  };
   const std::string path = folder + "/roofline.csv";
   const DeviceInfo& info = device.entry.info;
   say(fmt::format("[roofline] Checking for roofline.csv in {}", folder));
@@ -203,6 +209,7 @@ Status ensure_roofline(const std::string& folder, const NumberedDevice& device, 
     if (std::rename(path.c_str(), kept.c_str()) != 0)
       return fail("{}: cannot be put aside as {}: {}", path, kept, std::strerror(errno));
     say(fmt::format("[roofline] roofline.csv cannot be used: {}. Kept as {}", existing.what, kept));
+    warn(fmt::format("the roofs in roofline.csv cannot be used: {}; the file is kept as {}", existing.what, kept));
   }
   const std::string cached = cache_path(info);
   // Two runs that measure at the same time disturb each other: the second waits, and takes the first one's results.
@@ -212,6 +219,7 @@ Status ensure_roofline(const std::string& folder, const NumberedDevice& device, 
   if (in_cache.match == Match::kSame) {
     say(fmt::format("[roofline] No roofline data found. Using the measurements made on this device on {} ({})",
                     in_cache.what, cached));
+    note(fmt::format("roofs of {}: those measured on {}", info.name, in_cache.what));
     std::ifstream file(cached, std::ios::binary);
     std::ostringstream bytes;
     bytes << file.rdbuf();
@@ -221,13 +229,21 @@ Status ensure_roofline(const std::string& folder, const NumberedDevice& device, 
     say("Empirical Roofline Calculation");
     say(fmt::format("Total detected GPU devices: {}", device_count));
     say(fmt::format("GPU BenchmarkDevice {}: Profiling...", device.number));
+    note(fmt::format("measuring the roofs of {}, once for this device and driver", info.name));
     TACHO_ASSIGN(const DeviceCeilings ceilings, measure(device, options));
     for (const Measurement& m : ceilings.measurements) {
       if (!m.error.empty()) say("[roofline] " + m.error);
-      for (const std::string& warning : m.warnings) say("[roofline] " + warning);
+      if (!m.error.empty()) warn(m.error);
+      if (!m.skipped.empty()) warn(fmt::format("{}: not measured: {}", m.label, m.skipped));
+      for (const std::string& warning : m.warnings) {
+        say("[roofline] " + warning);
+        warn(warning);
+      }
     }
-    if (const Status stored = store_in_cache(ceilings); !stored)
+    if (const Status stored = store_in_cache(ceilings); !stored) {
       say(fmt::format("[roofline] not kept for the next run: {}", stored.error().message));
+      warn(fmt::format("the roofs are not kept for the next run: {}", stored.error().message));
+    }
     text = to_csv({ceilings}, now_text());
   }
   TACHO_ASSIGN(OutputFile file, OutputFile::create(path, true));
@@ -257,6 +273,7 @@ Status add_roofline(const std::string& folder, std::string_view vendor, std::str
   const Status status = device ? ensure_roofline(folder, *device, devices.size(), options)
                                : Status(tl::unexpected<Error>(device.error()));
   if (!status && options.line) options.line(fmt::format("[roofline] No ceilings: {}", status.error().message));
+  if (!status && options.warn) options.warn(fmt::format("no roofs: {}", status.error().message));
   return {};
 }
 

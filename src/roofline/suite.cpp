@@ -40,6 +40,37 @@ class Bar {
   int last_ = -1;
 };
 
+// "3 of 14 benchmarks (HBM BW), about 9 s left", redrawn in its line.
+class Estimate {
+ public:
+  Estimate(bool shown, size_t benchmarks) : shown_(shown), benchmarks_(benchmarks) {}
+  ~Estimate() {
+    if (drawn_) report::print_error("\r\033[K");
+  }
+  // `share`: of the current benchmark.
+  void at(std::string_view benchmark, double share) {
+    if (!shown_) return;
+    const double passed = static_cast<double>(raw_now() - began_) * 1e-9, done = static_cast<double>(done_) + share;
+    std::string left;
+    // Before the first benchmark is through there is nothing to estimate from.
+    if (done_ > 0)
+      left = fmt::format(", about {:.0f} s left",
+                         std::ceil(passed / done * std::max(0.0, static_cast<double>(benchmarks_) - done)));
+    const std::string text = fmt::format("{} of {} benchmarks ({}){}", done_ + 1, benchmarks_, benchmark, left);
+    if (text == last_) return;
+    report::print_error("\r\033[K{}", text);
+    last_ = text;
+    drawn_ = true;
+  }
+  void finished() { ++done_; }
+
+ private:
+  bool shown_, drawn_ = false;
+  size_t benchmarks_, done_ = 0;
+  int64_t began_ = raw_now();
+  std::string last_;
+};
+
 constexpr size_t kLeastRuns = 4,
                  kGoodRuns = 12;  // of an experiment of a device that other programs use too
 constexpr size_t kSharedExperiments = 20;
@@ -60,9 +91,14 @@ double deal_out(std::vector<double>& durations, size_t most) {
   return static_cast<double>(slow) / static_cast<double>(runs.size());
 }
 
-Status measure_one(BenchmarkDevice& device, const Offer& offer, const SuiteOptions& options, Measurement& measurement) {
+Status measure_one(BenchmarkDevice& device, const Offer& offer, const SuiteOptions& options, Estimate& estimate,
+                   Measurement& measurement) {
   Bar bar(options.bar);
-  bar.at(0);
+  const auto progress = [&](double share) {
+    bar.at(share);
+    estimate.at(measurement.label, share);
+  };
+  progress(0);
   const int64_t start = raw_now();
   const auto in_time = [&]() -> Status {
     if (static_cast<double>(raw_now() - start) < options.limit * 1e9) return {};
@@ -95,13 +131,13 @@ Status measure_one(BenchmarkDevice& device, const Offer& offer, const SuiteOptio
     while (spent() < most ||
            durations.size() < kLeastRuns * std::min<size_t>(options.experiments, kSharedExperiments)) {
       TACHO_TRY(take());
-      bar.at(std::min(spent() / most, 1.0));
+      progress(std::min(spent() / most, 1.0));
     }
     busy = deal_out(durations, options.experiments);
   } else {
     for (uint32_t i = 0; i < options.experiments && (i < 10 || spent() <= options.seconds * 1e9); ++i) {
       TACHO_TRY(take());
-      bar.at(static_cast<double>(i + 1) / options.experiments);
+      progress(static_cast<double>(i + 1) / options.experiments);
     }
   }
   measurement.group_size = benchmark->group_size();
@@ -228,18 +264,26 @@ Result<DeviceCeilings> measure(BenchmarkDevice& device, int number, const SuiteO
     }
   if (const Status status = device.try_out(); !status)
     return fail("{} does not execute kernels, so it has no ceilings: {}", ceilings.device.name, status.error().message);
+  const auto wanted = [&](const Offer& offer) {
+    return options.only.empty() ||
+           std::find(options.only.begin(), options.only.end(), offer.measurement.column) != options.only.end();
+  };
+  Estimate estimate(options.estimate,
+                    static_cast<size_t>(std::count_if(offers.begin(), offers.end(), [&](const Offer& offer) {
+                      return wanted(offer) && offer.measurement.skipped.empty();
+                    })));
   const int64_t start = raw_now();
   for (const Offer& offer : offers) {
     Measurement measurement = offer.measurement;
-    if (!options.only.empty() &&
-        std::find(options.only.begin(), options.only.end(), measurement.column) == options.only.end())
-      continue;
+    if (!wanted(offer)) continue;
     if (measurement.skipped.empty() && static_cast<double>(raw_now() - start) >= options.total_limit * 1e9)
       measurement.skipped =
           fmt::format("the benchmarks before it took {:g} s, the limit for all of them", options.total_limit);
-    if (measurement.skipped.empty())
-      if (const Status status = measure_one(device, offer, options, measurement); !status)
+    if (measurement.skipped.empty()) {
+      if (const Status status = measure_one(device, offer, options, estimate, measurement); !status)
         measurement.skipped = status.error().message;
+      estimate.finished();
+    }
     say(result_line(measurement, number));
     ceilings.measurements.push_back(std::move(measurement));
   }

@@ -28,9 +28,12 @@ struct SuiteOptions {
   double limit = 30;              ///< s for one benchmark; one whose next run would exceed it is left out
   double total_limit = 300;       ///< s for all of them; benchmarks after that are left out
   std::vector<std::string> only;  ///< columns; empty = all
-  /// Gets lines for people in rocprof-compute's format, without a newline; may be empty.
+  /// Gets lines in rocprof-compute's format, without a newline; may be empty.
   std::function<void(std::string_view)> line;
-  bool bar = false;  ///< show a progress bar on stderr
+  /// Get tacho's own sentences: where the roofs come from, and what is wrong with them; may be empty.
+  std::function<void(std::string_view)> note, warn;
+  bool bar = false;       ///< show a progress bar of each benchmark on stderr, in rocprof-compute's form
+  bool estimate = false;  ///< show on stderr how many benchmarks are done, and about how long the others take
 };
 
 /// Warms up, calibrates, runs, checks and judges every benchmark. A benchmark that the device cannot run, or whose

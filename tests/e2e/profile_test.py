@@ -446,7 +446,7 @@ class OnCpu(Profile):
 
     def test_multiplexing_is_announced(self):
         result = self.cpu("-n", "v", "--iteration-multiplexing", command=("./vcopy", "-i", "20", "-n", "4096", "-b", "64"))
-        self.assertIn(b"Iteration multiplexing: kernel_launch_params", result.stderr)
+        self.assertIn(b", which equal launches of a kernel take in turns; folder workloads/v/cpu\n", result.stderr)
         result = self.cpu("-n", "w", "--iteration-multiplexing", "kernel", "--no-native-tool", code=125)
 
     def test_config_dir_and_specs(self):
@@ -475,6 +475,22 @@ class OnCpu(Profile):
                                   "test -t 1 && echo tty; test -t 2 && echo err")
         self.assertIn(b"tty", seen)
         self.assertIn(b"err", seen)
+
+    def test_tacho_speaks_its_own_words(self):
+        """rocprof-compute's header goes to log.txt; a terminal's lines fit it, and tell how far the run is."""
+        seen = self.on_a_terminal("/bin/sh", "-c", f"stty cols 80; exec {TACHO} profile --device cpu -n t -b 7 11 -- ./vcopy -n 65536 -i 300")
+        said = seen.decode().replace("\r\n", "\n")
+        log = (self.folder / "workloads" / "t" / "cpu" / "log.txt").read_text()
+        for line in ("Profiler choice: ", "Kernel Selection: None", "Dispatch Selection: None", "~" * 32, "Collecting Performance Counters"):
+            self.assertIn(line, log)
+            self.assertNotIn(line, said)
+        self.assertRegex(" ".join(said.split()), r"tacho: .*: \d+ metrics from \d+ counters in \d+ pass(es)?; folder workloads/t/cpu")
+        for line in said.split("\n"):
+            if line.startswith("tacho: "):
+                self.assertLessEqual(len(line.split("\r")[-1]), 80, said)
+        piped = self.cpu("-n", "p", "-b", "7", command=("./vcopy", "-n", "4096")).stderr.decode()
+        self.assertRegex(piped, r"\Atacho: .*: \d+ metrics from \d+ counters in 1 pass; folder workloads/p/cpu\n")
+        self.assertNotIn("\r", piped)
 
     def test_interrupted(self):
         script = self.folder / "long.sh"

@@ -159,26 +159,16 @@ Result<int> run(const Arguments& a) {
   if (!a.output.empty()) {
     TACHO_ASSIGN(output, OutputFile::create(a.output, a.overwrite));
   }
-  // Progress messages are for people: they go to stderr if stdout carries data.
-  const bool lines_out = a.format == "text" && a.output.empty();
   roofline::SuiteOptions options;
   options.experiments = a.experiments;
   options.only = a.only;
-  options.bar = !a.quiet && isatty(STDERR_FILENO) == 1;
-  if (!a.quiet)
-    options.line = [&](std::string_view line) {
-      report::print(lines_out ? report::Stream::kOut : report::Stream::kError, "{}\n", line);
-      report::flush_output();
-    };
-  const auto say = [&](const std::string& line) {
-    if (options.line) options.line(line);
-  };
-  say("Empirical Roofline Calculation");
-  say(fmt::format("Total detected GPU devices: {}", devices.size()));
+  options.estimate = !a.quiet && isatty(STDERR_FILENO) == 1;
   std::vector<DeviceCeilings> all;
   int code = kOk;
   for (const NumberedDevice& device : chosen) {
-    say(fmt::format("GPU Device {}: Profiling... ({})", device.number, device.entry.info.name));
+    if (!a.quiet)
+      report::print_error("tacho: measuring device {}, {} ({})\n", device.number, device.entry.info.name,
+                          device.entry.info.backend);
     Result<DeviceCeilings> measured = roofline::measure(device, options);
     if (!measured) {
       if (chosen.size() == 1) return fail_with(std::move(measured));

@@ -227,6 +227,10 @@ void print_header(const ProfileArguments& a, ProfileFace face, const counter::Ch
   session.header("");
 }
 
+std::string counted(size_t number, std::string_view one, std::string_view several) {
+  return fmt::format("{} {}", number, number == 1 ? one : several);
+}
+
 std::string plan_text(const counter::PassPlan& plan) {
   std::string out;
   for (const counter::PlannedPass& pass : plan.passes)
@@ -319,9 +323,9 @@ class Run {
   void print_plan() const {
     for (const std::string& note : selected_.notes) complain(kOk, note);
     if (!plan_.unavailable.empty()) complain(kOk, not_available(chosen_.device, plan_));
-    report::print("{}: {} metric{}, {} counter{}, {} {}\n{}{}", chosen_.device.model, wanted_.metrics,
-                  wanted_.metrics == 1 ? "" : "s", wanted_.counters.size(), wanted_.counters.size() == 1 ? "" : "s",
-                  plan_.executions(), plan_.executions() == 1 ? "pass" : "passes", plan_text(plan_),
+    report::print("{}: {}, {}, {}\n{}{}", chosen_.device.model, counted(wanted_.metrics, "metric", "metrics"),
+                  counted(wanted_.counters.size(), "counter", "counters"),
+                  counted(plan_.executions(), "pass", "passes"), plan_text(plan_),
                   pc_samples_ ? "and one more run of the program for PC samples\n" : "");
   }
 
@@ -365,6 +369,7 @@ class Run {
     const counter::CollectRequest request = request_of(writer);
     ProfileSession session(writer, plan_, session_options());
     print_header(arguments_, face_, chosen_, absolute(folder_), selected_, session);
+    if (face_ == ProfileFace::kTacho) say_what_comes(session);
     TACHO_TRY(begin(session, writer, request));
     const auto outcome = provider().collect(chosen_.device, plan_, request, session);
     session.finish();
@@ -382,7 +387,13 @@ class Run {
     else if (roofs) {
       roofline::SuiteOptions options;
       options.line = [&](std::string_view line) { session.header(line); };
-      options.bar = !arguments_.quiet && isatty(STDERR_FILENO) == 1;
+      const bool drawn = !arguments_.quiet && isatty(STDERR_FILENO) == 1;
+      options.bar = drawn && face_ == ProfileFace::kRocprofCompute;
+      if (face_ == ProfileFace::kTacho) {
+        options.note = [&](std::string_view sentence) { session.note(sentence); };
+        options.warn = [&](std::string_view sentence) { session.warn(sentence); };
+        options.estimate = drawn;
+      }
       TACHO_TRY(roofline::add_roofline(folder_, chosen_.device.vendor, chosen_.device.id, options));
     }
     if (outcome->measured > 0)
@@ -434,6 +445,17 @@ class Run {
     options.device = chosen_.device;
     options.command = arguments_.command;
     return options;
+  }
+
+  // What is counted, on which device and into which folder.
+  void say_what_comes(ProfileSession& session) const {
+    const std::string turns = arguments_.multiplexing == "kernel" ? ", which the dispatches of a kernel take in turns"
+                              : arguments_.multiplexing           ? ", which equal launches of a kernel take in turns"
+                                                                  : "";
+    session.note(fmt::format("{}: {} from {} in {}{}; folder {}", chosen_.device.name,
+                             counted(wanted_.metrics, "metric", "metrics"),
+                             counted(wanted_.counters.size(), "counter", "counters"),
+                             counted(plan_.executions(), "pass", "passes"), turns, folder_));
   }
 
   // Warn the user before the program runs, and write the files that describe the run.
@@ -565,7 +587,7 @@ class Run {
 };
 
 // --bench-only: the roofs of the device, without a program.
-Result<int> measure_roofs(const ProfileArguments& a, const counter::Device& device) {
+Result<int> measure_roofs(const ProfileArguments& a, const counter::Device& device, ProfileFace face) {
   if (!a.command.empty())
     complain(kOk, fmt::format("--bench-only measures the device alone: {} is not started", a.command.front()));
   std::vector<std::string> warnings;
@@ -580,8 +602,14 @@ Result<int> measure_roofs(const ProfileArguments& a, const counter::Device& devi
   TACHO_ASSIGN(const workload::FolderWriter writer, workload::FolderWriter::open(folder, a.overwrite));
   TACHO_TRY(check_same_device(folder, device));
   roofline::SuiteOptions options;
-  options.bar = !a.quiet && isatty(STDERR_FILENO) == 1;
-  if (!a.quiet) options.line = [](std::string_view line) { report::print("{}\n", line); };
+  const bool drawn = !a.quiet && isatty(STDERR_FILENO) == 1;
+  if (face == ProfileFace::kRocprofCompute) {
+    options.bar = drawn;
+    if (!a.quiet) options.line = [](std::string_view line) { report::print("{}\n", line); };
+  } else {
+    options.estimate = drawn;
+    if (!a.quiet) report::print_error("tacho: measuring the roofs of {}\n", measured.entry.info.name);
+  }
   TACHO_ASSIGN(const roofline::DeviceCeilings ceilings, roofline::measure(measured, options));
   int code = kOk;
   for (const roofline::Measurement& each : ceilings.measurements) {
@@ -609,7 +637,7 @@ Result<int> run(ProfileArguments& a, ProfileFace face, const std::string& progra
     report::put(specs_text(chosen.device));
     return kOk;
   }
-  if (a.bench_only) return measure_roofs(a, chosen.device);
+  if (a.bench_only) return measure_roofs(a, chosen.device, face);
   if (a.pc_sampling && face == ProfileFace::kRocprofCompute && !a.experimental)
     return fail("--pc-sampling is experimental: add --experimental in front of profile");
   Run run(a, face, std::move(ranges), std::move(chosen));

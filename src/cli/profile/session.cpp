@@ -120,7 +120,7 @@ std::string instances_csv(const counter::PassResult& result) {
 }
 
 ProfileSession::ProfileSession(const workload::FolderWriter& folder, const counter::PassPlan& plan, Options options)
-    : folder_(folder), plan_(plan), options_(std::move(options)), began_(raw_now()) {
+    : folder_(folder), plan_(plan), options_(std::move(options)), began_(raw_now()), run_began_(began_) {
   log_ = std::fopen((folder.folder() + "/log.txt").c_str(), "ae");
   terminal_ = isatty(STDERR_FILENO) == 1;
 }
@@ -170,19 +170,23 @@ void ProfileSession::clear_bar() {
 
 void ProfileSession::show(std::string_view line) {
   clear_bar();
-  report::print_error("{}{}\n", options_.face == ProfileFace::kTacho ? "tacho: " : "", line);
+  if (options_.face == ProfileFace::kTacho)
+    report::warn(line);
+  else
+    report::print_error("{}\n", line);
 }
 
 void ProfileSession::header(std::string_view line) {
   const std::lock_guard guard(lock_);
   log(line);
-  if (!options_.quiet) report::print_error("{}\n", line);
+  if (!options_.quiet && options_.face == ProfileFace::kRocprofCompute) report::print_error("{}\n", line);
 }
 
 void ProfileSession::run_begins(std::span<const size_t> passes, size_t number, size_t total) {
   const std::lock_guard guard(lock_);
   run_ = number - 1;
   runs_ = total;
+  run_began_ = raw_now();
   if (passes.empty()) return;
   std::string line = passes.size() == 1 ? " [profiling] Current input file: " : " [profiling] Current input files: ";
   for (size_t i = 0; i < passes.size(); ++i)
@@ -235,21 +239,35 @@ void ProfileSession::target_output(int stream, std::string_view bytes) {
   }
 }
 
-void ProfileSession::progress(uint64_t done, uint64_t total) {
-  if (!terminal_ || !options_.quiet || total == 0) return;
-  const std::lock_guard guard(lock_);
-  const double share =
-      (static_cast<double>(run_) + static_cast<double>(std::min(done, total)) / static_cast<double>(total)) /
-      static_cast<double>(std::max<size_t>(1, runs_));
+void ProfileSession::draw_bar(double share, std::string_view behind) {
   const int percent = static_cast<int>(100 * share);
   if (line_taken_ || percent == drawn_percent_) return;
   drawn_percent_ = percent;
   bar_ = true;
-  const double passed = static_cast<double>(raw_now() - began_) * 1e-9;
   const auto filled = static_cast<size_t>(percent * 40 / 100);
-  report::print_error(
-      "\r\033[K{:3}% [{}{}]{}", percent, std::string(filled, '|'), std::string(40 - filled, ' '),
-      share > 0.02 && passed > 2 ? fmt::format(" {:.0f} s left", passed / share * (1 - share)) : std::string());
+  report::print_error("\r\033[K{:3}% [{}{}]{}", percent, std::string(filled, '|'), std::string(40 - filled, ' '),
+                      behind);
+}
+
+void ProfileSession::progress(uint64_t done, uint64_t total) {
+  // rocprof-compute has a bar with --quiet only.
+  if (!terminal_ || total == 0 || (options_.face == ProfileFace::kRocprofCompute && !options_.quiet)) return;
+  const std::lock_guard guard(lock_);
+  const double of_run = static_cast<double>(std::min(done, total)) / static_cast<double>(total);
+  const double runs = static_cast<double>(std::max<size_t>(1, runs_)), run = static_cast<double>(run_);
+  std::string left;
+  if (options_.face == ProfileFace::kRocprofCompute) {
+    const double share = (run + of_run) / runs, passed = static_cast<double>(raw_now() - began_) * 1e-9;
+    if (share > 0.02 && passed > 2) left = fmt::format(" {:.0f} s left", passed / share * (1 - share));
+    return draw_bar(share, left);
+  }
+  // Runs differ in length, so the rest is estimated from this one: what is left of it, and the runs to come.
+  const double passed = static_cast<double>(raw_now() - run_began_) * 1e-9;
+  if (of_run > 0.02 && passed > 1) {
+    const double seconds = passed / of_run * (1 - of_run + std::max(0.0, runs - run - 1));
+    left = fmt::format(" about {:.0f} s left", std::ceil(seconds));
+  }
+  draw_bar(of_run, left);
 }
 
 Status ProfileSession::pass_done(const counter::PassResult& result) {

@@ -32,7 +32,7 @@ class ProfileSession : public counter::Observer {
 
   /// Writes perfmon/<pass>.txt of every pass, and .yaml if it has definitions, named like its results.
   Status write_inputs(const counter::Filter& filter);
-  /// Writes a line of the header to the log and, without --quiet, to stderr.
+  /// Writes a line in rocprof-compute's form to the log and, under that name and without --quiet, to stderr.
   void header(std::string_view line);
 
   void run_begins(std::span<const size_t> passes, size_t number, size_t total) override;
@@ -57,6 +57,7 @@ class ProfileSession : public counter::Observer {
   void log(std::string_view line);
   void show(std::string_view line);
   void clear_bar();
+  void draw_bar(double share, std::string_view behind);
 
   const workload::FolderWriter& folder_;
   const counter::PassPlan& plan_;
@@ -70,7 +71,7 @@ class ProfileSession : public counter::Observer {
   bool bar_ = false, terminal_ = false;
   bool line_taken_ = false;  // the target has begun a line and not ended it
   int drawn_percent_ = -1;
-  int64_t began_ = 0;
+  int64_t began_ = 0, run_began_ = 0;
 };
 
 /// The wide csv of one pass: one row for each dispatch.

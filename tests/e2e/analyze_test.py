@@ -95,15 +95,22 @@ class Reports(Analyze):
         """Kernels, findings with their evidence, bars, unmeasured blocks; the tables only on request."""
         text = self.text("-p", VCOPY)
         self.assertLessEqual(len(text.splitlines()), 40)
-        order = [text.index(part) for part in ("What cannot be", "\nKernels\n", "\nFindings\n", "Speed of Light, %", "--full")]
+        order = [text.index(part) for part in ("Implausible", "\nKernels\n", "\nFindings\n", "Speed of Light, %", "--full")]
         self.assertEqual(order, sorted(order))
         self.assertRegex(text, r"1\. possible: Bound by memory bandwidth: up to 62 % of its time\n +Memory bandwidth of its roof = "
                                r"62\.22 \[\d\d\.\d\d, \d\d\.\d\d\] % \(> 60\)\n")
         self.assertNotIn("Not measured", text)
         self.assertNotIn("2.1.0", text)
+        # Named by its folder, not by what somebody typed as a name ("path"); times with their units; kernels and findings apart.
+        self.assertTrue(text.startswith(f"{VCOPY}\ngfx90a MI200, 104 compute units; 3 dispatches of 1 kernel, 52.32 us\n"), text[:200])
+        self.assertRegex(text, r"\n  id  count +mean  % of time  kernel\n   0      3  17\.44 us +100\.00  vecCopy")
+        self.assertRegex(text, r"\nFindings\n  kernel 0: vecCopy\(.*\n  1\. ")
+        self.assertNotIn(" pct", text)
+        self.assertRegex(self.text("-p", VCOPY, "-t", "ms"), r"count +mean \(ms\)  % of time  kernel\n   0      3 +0\.02 +100\.00")
+        self.assertNotIn(" mean (", self.text("-p", SYNTH))
         # Half of the counters: the missing ones, and how to get them.
         few = self.text("-p", WORKLOADS / "ipblocks_SQ" / "MI200")
-        self.assertIn("none by the 24 rules that could be judged", few)
+        self.assertIn("none of the 24 rules that could be judged found anything", few)
         self.assertRegex(few, r"Blocks: 5 Command Processor[^`]*`tacho\s+profile -b 5 15 16 18`")
         self.assertRegex(few, r"21 of 45 rules lack inputs:[^`]*`tacho\s+profile -b[ \d.\n]*17\.1")
         # Options of tables bring the tables; rocprof-compute's name its layout.
@@ -554,7 +561,9 @@ class Comparisons(Analyze):
     def test_the_biggest_changes_come_first_under_the_names_of_the_runs(self):
         text = self.text("-p", VCOPY, WORKLOADS / "kernel" / "MI200")
         self.assertRegex(text, r"(?m)^vcopy  /.*\n.*\nkernel  /")
-        self.assertRegex(text, r" vcopy \(ns\) +kernel \(ns\) +change  kernel, mean time\n +17440\.00 +17386\.67 +-0\.3 %")
+        self.assertRegex(text, r" vcopy +kernel +change  kernel, mean time\n +17\.44 us +17\.39 us +-0\.3 %")
+        chosen = self.text("-p", VCOPY, WORKLOADS / "kernel" / "MI200", "-t", "ns")
+        self.assertRegex(chosen, r" vcopy \(ns\) +kernel \(ns\) +change  kernel, mean time\n +17440\.00 +17386\.67 +-0\.3 %")
         changes = text[text.index("Biggest changes"):]
         self.assertEqual(len([line for line in changes.splitlines() if re.match(r"  \d+\.\d+\.\d+ ", line)]), 10)
         self.assertRegex(changes, r"(?m)^  \d+ more metrics changed")

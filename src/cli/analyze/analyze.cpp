@@ -346,6 +346,8 @@ Status complete(AnalyzeArguments& a, AnalyzeFace face) {
     a.names_output = true;
   }
   if (a.format == "stdout" || a.format == "txt") a.format = "text";
+  a.text.chosen_unit = !a.time_unit.empty();
+  if (a.text.chosen_unit) a.analysis.time_unit = a.time_unit;
   a.analysis.sort_samples_by_source = a.sampling_sort == "offset";
   a.analysis.compat = !a.compat.empty();
   a.analysis.ids = a.ids == "seed" ? metric::IdScheme::kSeedAnalyze : metric::IdScheme::kV33;

@@ -21,6 +21,7 @@ struct AnalyzeArguments {
   std::vector<std::string> memory_levels;
   std::string sort = "kernels", sampling_sort = "count", axes = "fit";
   std::string ratio, compat, ids = "3.3", format = "text", output_name, save_folder, specs;
+  std::string time_unit;  // empty: ns, and on the first screen what suits
   std::vector<std::string> explain;
   std::optional<std::string> list_metrics, list_blocks;
   std::optional<double> fail_above;

@@ -372,7 +372,10 @@ class Doctor {
       if (holds(check.when, {value.state, value.number, value.number, value.number}) != Truth::kYes) continue;
       std::string text(check.says);
       if (const size_t at = text.find("{}"); at != std::string::npos)
-        text.replace(at, 2, report::format_fixed(value.number, std::fabs(value.number - 1) < 0.1 ? 4 : 2));
+        text.replace(at, 2,
+                     report::format_fixed(value.number, std::fabs(value.number) >= 100      ? 0
+                                                        : std::fabs(value.number - 1) < 0.1 ? 4
+                                                                                            : 2));
       suspect(std::string(check.slug), std::move(text), {check.suspects.begin(), check.suspects.end()});
     }
     // Shares above the whole, and rates above their peak; a tenth is what passes differ by.
@@ -523,11 +526,13 @@ class Doctor {
     }
     evidence.name = name_of(quantity);
     evidence.unit = quantity.unit;
-    if (const RuleStep* step = quantity.metric(); step != nullptr && quantity.name.empty()) {
+    const RuleStep* const step = quantity.metric();
+    // A quantity that is a metric under a name of its own: the number leads to it.
+    if (step != nullptr) evidence.id = in_.printed_id(*leaves_[index_.at(key_of(*step))].metric);
+    if (step != nullptr && quantity.name.empty()) {
       const Leaf& leaf = leaves_[index_.at(key_of(*step))];
       const MetricColumn& column = leaf.table->columns[leaf.column];
       const bool percent = column.key == "pct";
-      evidence.id = in_.printed_id(*leaf.metric);
       evidence.unit = percent ? "% of peak" : normalised_unit(leaf.metric->unit, "per_kernel");
       if (!percent)
         if (const RuleValue peak = value_in(all_, {Kind::kMetric, 0, step->name, "peak"}); peak.known())

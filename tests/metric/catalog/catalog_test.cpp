@@ -192,6 +192,29 @@ TEST(Catalog, FormulasAreWrittenOnce) {
   }
 }
 
+// AMD's names are those of rocprof-compute. Ours name a formula once, or lengthen the name: "Global Load Requests".
+TEST(Catalog, AFormulaHasOneName) {
+  size_t shared = 0;
+  for (const char* const vendor : {"nvidia", "virtual", "cpu"}) {
+    std::map<std::string, std::string> names;
+    for (const auto& entry : fs::directory_iterator(source_folder() / "catalog" / vendor)) {
+      const YAML::Node root =
+          entry.path().extension() == ".yaml" ? YAML::LoadFile(entry.path().string()) : YAML::Node();
+      if (!root["tables"]) continue;
+      for (const auto& table : root["tables"])
+        for (const auto& metric : table["metrics"] ? table["metrics"] : YAML::Node(YAML::NodeType::Sequence)) {
+          if (!metric["value"]) continue;
+          const auto name = metric["name"].as<std::string>();
+          const auto [known, fresh] = names.try_emplace(metric["value"].as<std::string>(), name);
+          shared += fresh ? 0 : 1;
+          EXPECT_TRUE(known->second.find(name) != std::string::npos || name.find(known->second) != std::string::npos)
+              << vendor << ": " << known->second << ", " << name;
+        }
+    }
+  }
+  EXPECT_GE(shared, 7U);
+}
+
 TEST(Catalog, SentencesAreNotCopied) {
   std::map<std::string, int> sentences;
   for (const auto& [file, root] : catalog_files()) {

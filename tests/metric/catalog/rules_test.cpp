@@ -40,6 +40,31 @@ TEST(Rules, ThereAreEnoughAndTheyAreComplete) {
   EXPECT_GE(all, 60U);
 }
 
+// Tables and findings call a metric by one name, which a quantity may lengthen: "LDS Utilization" for "Utilization".
+TEST(Rules, AQuantityThatIsAMetricHasItsName) {
+  size_t named = 0;
+  for (const std::string_view newest : {"gfx950", "sm_90", "virtual", "cpu"}) {
+    const Catalog catalog = *load_catalog(newest);
+    const auto book = load_rules(catalog);
+    ASSERT_TRUE(book.has_value()) << book.error().message;
+    const auto check = [&](const RuleExpression& quantity) {
+      const RuleStep* const step = quantity.metric();
+      if (step == nullptr || quantity.name.empty()) return;
+      const Metric* const metric = catalog.metric(step->name);
+      ASSERT_NE(metric, nullptr) << step->name;
+      EXPECT_NE(quantity.name.find(metric->name), std::string_view::npos) << quantity.name << ", " << metric->name;
+      ++named;
+    };
+    for (const RuleExpression& bar : book->screen().bars) check(bar);
+    for (const Rule& rule : book->rules) {
+      for (const auto* list : {&rule.when, &rule.any, &rule.unless})
+        for (const RuleCondition& condition : *list) check(condition.quantity);
+      for (const RuleExpression& evidence : rule.evidence) check(evidence);
+    }
+  }
+  EXPECT_GE(named, 4U);
+}
+
 TEST(Rules, MostApplyOnEveryArchitecture) {
   for (const std::string_view architecture : architectures()) {
     const auto book = load_rules(*load_catalog(architecture));

@@ -126,8 +126,11 @@ TEST(Analysis, ComparesAllArchitecturesWithOneAnother) {
   TextOptions text;
   const std::string screen = to_text(runs, text);
   for (const char* name :
-       {"MI100 (ns)", "MI200 (ns)", "MI300X_A1 (ns)", "MI350 (ns)", "Biggest changes", "Findings, MI350 against MI200"})
+       {" MI100 ", " MI200 ", " MI300X_A1 ", " MI350 ", " us ", "Biggest changes", "Findings, MI350 against MI200"})
     EXPECT_NE(screen.find(name), std::string::npos) << name;
+  TextOptions chosen;
+  chosen.chosen_unit = true;
+  EXPECT_NE(to_text(runs, chosen).find("MI300X_A1 (ns)"), std::string::npos);
   text.full = true;
   const std::string tables = to_text(runs, text);
   for (const char* heading : {"1.1 System Info", "2.1 ", "3.1 Memory Chart", "4.1 Roofline", "Biggest changes"})

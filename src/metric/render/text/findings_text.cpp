@@ -54,12 +54,16 @@ std::string savings_text(const Finding& finding) {
   return fmt::format("{} to {} % of its {}", low, high, what);
 }
 
+std::string_view readable_unit(std::string_view unit) {
+  return unit == "pct" ? "%" : unit == "Pct of Peak" ? "% of peak" : unit;
+}
+
 std::string evidence_text(const Evidence& evidence) {
   std::string line = fmt::format("{}{}{} = {}", evidence.id, evidence.id.empty() ? "" : " ", evidence.name,
                                  number_text(evidence.value));
   if (evidence.high > evidence.low)
     line += fmt::format(" [{}, {}]", number_text(evidence.low), number_text(evidence.high));
-  if (!evidence.unit.empty()) line += " " + evidence.unit;
+  if (!evidence.unit.empty()) line += " " + std::string(readable_unit(evidence.unit));
   std::string aside;
   if (!evidence.comparison.empty()) aside = fmt::format("{} {}", evidence.comparison, number_text(evidence.threshold));
   if (evidence.peak) aside += fmt::format("{}peak {}", aside.empty() ? "" : ", ", number_text(*evidence.peak));
@@ -75,10 +79,10 @@ std::string implausible_text(const Diagnosis& diagnosis, std::string_view of, co
   for (const Implausible& problem : diagnosis.implausible) order.push_back(&problem);
   std::stable_sort(order.begin(), order.end(),
                    [](const Implausible* a, const Implausible* b) { return a->withheld.size() > b->withheld.size(); });
-  std::string out = "\n" +
-                    report::painted(of.empty() ? "What cannot be" : fmt::format("What cannot be in {}", of),
-                                    Paint::kBold, screen.colour) +
-                    "\n";
+  std::string out =
+      "\n" +
+      report::painted(of.empty() ? "Implausible" : fmt::format("Implausible in {}", of), Paint::kBold, screen.colour) +
+      "\n";
   for (size_t i = 0; i < std::min(most, order.size()); ++i) {
     std::string text = order[i]->text;
     text += order[i]->withheld.empty() ? " No finding depends on it."
@@ -106,7 +110,7 @@ std::string findings_text(const Analysis& run, const report::Screen& screen, boo
                            Paint::kDim, screen.colour);
   if (diagnosis.findings.empty()) {
     out += judged == 0 ? "  none: no rule could be judged\n"
-                       : fmt::format("  none by the {} that could be judged\n", plural(judged, "rule"));
+                       : fmt::format("  none of the {} that could be judged found anything\n", plural(judged, "rule"));
     return out;
   }
   // Grouped by kernel, the one with the weightiest finding first.
@@ -124,9 +128,9 @@ std::string findings_text(const Analysis& run, const report::Screen& screen, boo
       const std::string of = diagnosis.weight_words.empty() ? "time" : diagnosis.weight_words;
       if (first)
         out += fmt::format(
-            "  {} {} ({} % of the {})\n", id_of(run, kernel),
+            "  kernel {}: {} ({} % of the {})\n", id_of(run, kernel),
             report::painted(
-                cut_middle(report::clean(workload::plain_kernel_name(run.workload().kernels[kernel])), width - 36),
+                cut_middle(report::clean(workload::plain_kernel_name(run.workload().kernels[kernel])), width - 44),
                 Paint::kCyan, screen.colour),
             report::format_fixed(finding.share, 1), of);
       first = false;

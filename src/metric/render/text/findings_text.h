@@ -12,11 +12,13 @@ namespace tacho::metric {
 
 /// "could save 0 to 63 % of its time"; counts by their names.
 std::string savings_text(const Finding& finding);
+/// A metric's unit as people write it: "%" for rocprof-compute's "pct", "% of peak" for "Pct of Peak".
+std::string_view readable_unit(std::string_view unit);
 /// "62.56 %, between 58.7 and 66.4 (> 60)".
 std::string evidence_text(const Evidence& evidence);
 
-/// What cannot be, a paragraph for each problem, those that withhold most findings first and at most `most`; "" where
-/// there is none. `of` names the run among several.
+/// Implausible inputs, a paragraph for each problem, those that withhold most findings first and at most `most`; ""
+/// where there is none. `of` names the run among several.
 std::string implausible_text(const Diagnosis& diagnosis, std::string_view of, const report::Screen& screen,
                              size_t most);
 /// All findings, by kernel. Brief: the evidence of conditions and the first thing to try only, at most `most` findings;

@@ -82,15 +82,26 @@ class Screen {
     return "\n" + paint(report::wrapped(text, std::max<size_t>(screen_.width, 60), 2), Paint::kDim) + "\n";
   }
 
+  // A time in the unit that the user chose, which a column's title then names, else with the unit that suits it.
+  report::Cell time_cell(double ns) const {
+    if (options_.chosen_unit) return report::number_cell(ns / time_unit_divisor(run_.options().time_unit));
+    const std::string text = report::format_duration(ns);
+    return text.empty() ? report::Cell{} : report::Cell{text};
+  }
+  report::PrintedColumn time_column(std::string_view title, std::string_view aside = "") const {
+    std::string text(title), words = options_.chosen_unit ? run_.options().time_unit : std::string();
+    if (!aside.empty()) words += fmt::format("{}{}", words.empty() ? "" : ", ", aside);
+    if (!words.empty()) text += fmt::format(" ({})", words);
+    return {text, report::Align::kRight};
+  }
+
   std::string kernels() const {
-    const std::string& unit = run_.options().time_unit;
-    const double divisor = time_unit_divisor(unit);
     // Times of a simulated device are somebody else's.
     const bool own_time = run_.diagnosis().weight_words.empty();
     report::PrintedTable table;
     table.columns = {{"id"},
                      {"count"},
-                     {fmt::format("mean ({}{})", unit, own_time ? "" : ", CPU")},
+                     time_column("mean", own_time ? "" : "CPU"),
                      {own_time ? "% of time" : "% of CPU time"},
                      {"kernel"}};
     table.columns[4].shrink = true;
@@ -101,8 +112,7 @@ class Screen {
       if (!kernel.selected) continue;
       if (table.rows.size() == most) break;
       table.rows.push_back(
-          {here, static_cast<int64_t>(kernel.count), report::number_cell(kernel.mean / divisor),
-           report::number_cell(kernel.share),
+          {here, static_cast<int64_t>(kernel.count), time_cell(kernel.mean), report::number_cell(kernel.share),
            cut_middle(report::clean(kernel_name(run_, kernel.kernel)), std::max<size_t>(screen_.width, 60) - 40)});
     }
     std::string out = "\n" + paint("Kernels", Paint::kBold) + "\n" + report::to_text(table, style_);
@@ -222,11 +232,9 @@ class Screen {
   }
 
   std::string compared_kernels() const {
-    const std::string& unit = run_.options().time_unit;
-    const double divisor = time_unit_divisor(unit);
     report::PrintedTable table;
     for (size_t r = 0; r < runs_.size(); ++r) {
-      table.columns.push_back({fmt::format("{} ({})", names_[r], unit), report::Align::kRight});
+      table.columns.push_back(time_column(names_[r]));
       if (r > 0) table.columns.push_back({"change", report::Align::kRight});
     }
     table.columns.push_back({"kernel, mean time"});
@@ -243,7 +251,7 @@ class Screen {
       const KernelStatistics* const base = statistics(run_, kernels[k]);
       for (size_t r = 0; r < runs_.size(); ++r) {
         const KernelStatistics* const here = statistics(runs_[r], kernels[k]);
-        row.push_back(here != nullptr ? report::number_cell(here->mean / divisor) : report::Cell{});
+        row.push_back(here != nullptr ? time_cell(here->mean) : report::Cell{});
         if (r > 0)
           row.emplace_back(base == nullptr   ? std::string(here != nullptr ? "new" : "")
                            : here == nullptr ? std::string("gone")
@@ -313,7 +321,8 @@ class Screen {
         cells.push_back(value.values[r] ? report::Cell{*value.values[r]} : report::Cell{});
         if (r > 0) cells.emplace_back(percent_text(value.percent[r]));
       }
-      cells.emplace_back(normalised_unit(row.base->metric->unit, run_.options().normalisation));
+      const std::string unit = normalised_unit(row.base->metric->unit, run_.options().normalisation);
+      cells.emplace_back(std::string(readable_unit(unit)));
       table.rows.push_back(std::move(cells));
     }
     out += report::to_text(table, style_);
@@ -381,15 +390,16 @@ std::string run_heading(const Analysis& run, std::string_view name, const report
       dispatches += kernel.count;
       ++kernels;
     }
-  const std::string_view workload = info.get("workload_name");
-  std::string out = report::painted(!name.empty()      ? std::string(name)
-                                    : workload.empty() ? std::string("workload")
-                                                       : report::clean(workload),
-                                    Paint::kBold, screen.colour) +
-                    "  " + run.workload().path + "\n";
-  std::string line = fmt::format("{} {}", run.catalog().architecture, report::clean(info.get("gpu_model")));
-  if (const double cus = info.number("cu_per_gpu"); cus > 0)
-    line += fmt::format(", {:.0f} CU{}", cus, cus == 1 ? "" : "s");
+  // The folder names a run: the workload's name in sysinfo.csv is whatever somebody typed on another machine.
+  const std::string path = report::clean(run.workload().path);
+  std::string out = name.empty() ? report::painted(path, Paint::kBold, screen.colour)
+                                 : report::painted(name, Paint::kBold, screen.colour) + "  " + path;
+  out += "\n";
+  const std::string model = report::clean(info.get("gpu_model"));
+  const bool machine = model != run.catalog().architecture;  // "virtual" and "cpu" are named after their catalogs
+  std::string line = machine ? fmt::format("{} {}", run.catalog().architecture, model) : model;
+  if (const double units = info.number("cu_per_gpu"); units > 0 && machine)
+    line += fmt::format(", {:.0f} compute unit{}", units, units == 1 ? "" : "s");
   line += fmt::format("; {} dispatch{} of {} kernel{}, {}", dispatches, dispatches == 1 ? "" : "es", kernels,
                       kernels == 1 ? "" : "s", report::format_duration(total));
   if (!run.diagnosis().weight_words.empty()) line += " of CPU time";

@@ -15,6 +15,7 @@ struct TextOptions {
   int sample_rows = -1;              ///< of table 21.1; 0 = all, -1 = max_stat_num
   std::vector<std::string> columns;  ///< --cols: numbers from 0 or titles; empty = all
   bool description = false;          ///< --include-cols Description
+  bool chosen_unit = false;          ///< the user chose a unit of time: the first screen prints no other
   bool errors = false;               ///< --errors: how far each mean may be off, as repeats of a launch tell
   bool statistics_only = false;      ///< --list-stats
   bool per_kernel = false;

@@ -5,8 +5,11 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <unordered_map>
 
+#include "analysis/host/host_kind.h"
 #include "analysis/names.h"
 #include "base/files/sorted_file.h"
 #include "base/saturating.h"
@@ -15,6 +18,7 @@
 #include "walk/calls/open_ranges.h"
 #include "walk/merge.h"
 #include "walk/names/names.h"
+#include "walk/names/program_ranges.h"
 
 namespace tacho::analysis {
 
@@ -103,17 +107,76 @@ Result<Side> make_side(const trace::Trace& trace, DiffBy by) {
 // A row of a side's table -> the number of its name in both.
 using Number = std::function<int64_t(int64_t)>;
 
-Status plain_values(const Side& side, const Number& number, Values& values) {
+// The time that ranges of the host took on each track, what lies inside of another not twice. They come in ascending
+// order of start.
+class Covered {
+ public:
+  void add(int64_t track, int64_t start, int64_t duration) {
+    int64_t& until = until_.try_emplace(track, start).first->second;
+    const int64_t end = saturating_add(start, duration);
+    if (end <= until) return;
+    add_saturating(total_, end - std::max(start, until));
+    until = end;
+  }
+  int64_t total() const { return total_; }
+
+ private:
+  std::unordered_map<int64_t, int64_t> until_;  // by track
+  int64_t total_ = 0;
+};
+
+// What a side's durations add up to, and the rows that were not compared.
+struct Whole {
+  int64_t total = 0, left_out = 0;
+};
+
+Result<Whole> device_values(const Side& side, const Number& number, Values& values) {
+  Whole whole;
   Status status;
   for (const auto& facts : trace::chunks<F::dim, F::duration>(*side.trace, facts_of(side.by), status))
     for (size_t i = 0; i < facts.size(); ++i)
-      if (facts.duration[i] != kUnknown && facts.dim[i] >= 0 && facts.dim[i] < side.rows)
+      if (facts.duration[i] != kUnknown && facts.dim[i] >= 0 && facts.dim[i] < side.rows) {
         values.add({number(facts.dim[i]), facts.duration[i]});
-  return status;
+        add_saturating(whole.total, facts.duration[i]);
+      }
+  TACHO_TRY(status);
+  return whole;
 }
 
-Status operator_values(const Side& side, const Number& number, Values& values) {
+// Calls without those of functions that call each other, or the program's own markers: what `tacho stats` shows of
+// both.
+template <typename Rows>
+Result<Whole> host_values(const Side& side, const Number& number, Values& values) {
   const trace::Trace& trace = *side.trace;
+  std::optional<walk::ProgramRanges> ranges;
+  if (side.by == DiffBy::kMarker) {
+    TACHO_ASSIGN(ranges, walk::ProgramRanges::make(trace));
+  }
+  const auto wanted = [&](int64_t track, int64_t dim) {
+    return ranges ? ranges->has(track, dim)
+                  : !functions_nest(event::from_cell(trace::cell<column::Function::domain>(trace, dim)));
+  };
+  Whole whole;
+  Covered covered;
+  walk::Merge<Rows> host(trace);
+  const auto read = [&](const auto& row) {
+    if (row.duration == kUnknown || row.dim < 0 || row.dim >= side.rows) return;
+    if (!wanted(row.track, row.dim)) {
+      ++whole.left_out;
+      return;
+    }
+    values.add({number(row.dim), row.duration});
+    covered.add(row.track, row.start, row.duration);
+  };
+  while (host.more()) host.take(read);
+  TACHO_TRY(host.status());
+  whole.total = covered.total();
+  return whole;
+}
+
+Result<Whole> operator_values(const Side& side, const Number& number, Values& values) {
+  const trace::Trace& trace = *side.trace;
+  Whole whole;
   // Device work by the call that caused it.
   struct Work {
     int64_t process, correlation, duration;
@@ -127,7 +190,10 @@ Status operator_values(const Side& side, const Number& number, Values& values) {
   for (const Table table : {Table::kDispatch, Table::kCopy, Table::kFill}) {
     for (const auto& done : trace::chunks<F::track, F::duration, F::correlation>(trace, table, status))
       for (size_t i = 0; i < done.size(); ++i)
-        if (done.duration[i] != kUnknown) work.add({process_of(done.track[i]), done.correlation[i], done.duration[i]});
+        if (done.duration[i] != kUnknown) {
+          work.add({process_of(done.track[i]), done.correlation[i], done.duration[i]});
+          add_saturating(whole.total, done.duration[i]);
+        }
     TACHO_TRY(status);
   }
   TACHO_TRY(work.finish());
@@ -195,7 +261,34 @@ Status operator_values(const Side& side, const Number& number, Values& values) {
     sum = part;
   }
   if (sum.instance >= 0) values.add({sum.name, sum.duration});
-  return {};
+  return whole;
+}
+
+Result<Whole> values_of(const Side& side, const Number& number, Values& values) {
+  switch (side.by) {
+    case DiffBy::kApi:
+      return host_values<trace::RowCursor<A::track, A::start, A::duration, A::dim>>(side, number, values);
+    case DiffBy::kMarker:
+      return host_values<trace::RowCursor<M::track, M::start, M::duration, M::dim>>(side, number, values);
+    case DiffBy::kOperator:
+      return operator_values(side, number, values);
+    case DiffBy::kKernel:
+    case DiffBy::kCopy:
+      break;
+  }
+  return device_values(side, number, values);
+}
+
+// What is not compared of both sides; "" if nothing.
+std::string left_out_sentence(DiffBy by, int64_t a, int64_t b) {
+  if (a == 0 && b == 0) return {};
+  if (by == DiffBy::kMarker)
+    return fmt::format("left out of the comparison: {} entries of A and {} of B, the profiler's own and ranges of GPUs "
+                       "that repeat the host's",
+                       a, b);
+  return fmt::format("left out of the comparison: {} calls in A and {} in B of operators and functions that call each "
+                     "other; --by operator compares operators",
+                     a, b);
 }
 
 // What is worked out about one name from its durations as they come in ascending order; how many there will be is
@@ -272,16 +365,18 @@ Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by) {
   };
   TACHO_ASSIGN(const SameNames names, SameNames::make(sides[0].rows + sides[1].rows, name_of));
   Values values[2] = {Values(8u << 20), Values(8u << 20)};
+  Whole wholes[2];
   for (int which = 0; which < 2; ++which) {
     const int64_t before = which == 0 ? 0 : sides[0].rows;
     const Number number = [&names, before](int64_t row) { return names.first(before + row); };
-    if (by == DiffBy::kOperator)
-      TACHO_TRY(operator_values(sides[which], number, values[which]));
-    else
-      TACHO_TRY(plain_values(sides[which], number, values[which]));
+    TACHO_ASSIGN(wholes[which], values_of(sides[which], number, values[which]));
     TACHO_TRY(values[which].finish_indexed());
   }
   Diff result;
+  result.total_a = wholes[0].total;
+  result.total_b = wholes[1].total;
+  if (std::string sentence = left_out_sentence(by, wholes[0].left_out, wholes[1].left_out); !sentence.empty())
+    result.remarks.push_back(std::move(sentence));
   if (by == DiffBy::kOperator && sides[0].operators != sides[1].operators) {
     const auto source = [&](int which) { return sides[which].operators ? "operators" : "markers"; };
     result.remarks.push_back(fmt::format("{} is compared by {}, {} by {}: names will hardly match", a.path(), source(0),
@@ -334,8 +429,6 @@ Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by) {
     }
     Row row{name, 0, {describe[0].finish(), describe[1].finish()}, test.p()};
     row.difference = row.side[1].total - row.side[0].total;
-    add_saturating(result.total_a, row.side[0].total);
-    add_saturating(result.total_b, row.side[1].total);
     rows->add(row);
     ++result.rows;
   }

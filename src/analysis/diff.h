@@ -14,8 +14,8 @@ namespace tacho::analysis {
 
 enum class DiffBy : uint8_t {
   kKernel,
-  kApi,
-  kMarker,
+  kApi,     // without operators and functions that call each other (functions_nest())
+  kMarker,  // ranges of the program (walk::ProgramRanges)
   kCopy,
   kOperator,  // GPU time under the innermost framework operator open at the launch, one value per operator call
 };
@@ -43,6 +43,7 @@ struct Diff {
   /// kSortedByName names. The rows, maybe millions, lie in a temporary file.
   std::function<bool(DiffRow&)> next;
   size_t rows = 0;  // number of rows
+  /// ns: the sum of what is compared; of calls and markers the time in them, without what lies inside of another.
   int64_t total_a = 0, total_b = 0;
   std::vector<std::string> remarks;
 };

@@ -216,6 +216,30 @@ class OwnTimes(Screens):
                     self.assertLess(abs(topex[kind] - want[kind]), max(1000, want[kind] / 500), (kind, topex[kind], want[kind]))
                 self.assertLess(abs(topex["API"] - want["API"]), max(1000, want["API"] / 500))
 
+    def test_diff_adds_up_no_nested_times(self):
+        """Calls of the runtimes alone, each moment of ranges once; what is left out is counted."""
+        def diff(by):
+            result = self.run_command(TACHO, "diff", self.file(H100), self.file(MI300X), "--by", by, "--output-format", "csv")
+            return list(csv.DictReader(io.StringIO(result.stdout.decode()))), result.stderr.decode()
+        rows, said = diff("api")
+        for side, name in (("a", H100), ("b", MI300X)):
+            calls = self.table("stats", self.file(name), "--by", "api")
+            self.assertEqual({row["Name"]: row["TotalDurationNs"] for row in calls},
+                             {row["name"]: int(row[f"total_{side}_ns"]) for row in rows if row[f"calls_{side}"] != "0"})
+        self.assertRegex(said, r"tacho: left out of the comparison: \d{4} calls in A and \d{4} in B of operators and functions")
+        ranges, said = diff("marker")
+        self.assertEqual([row["name"] for row in ranges], ["ProfilerStep#6"])
+        self.assertIn("the profiler's own and ranges of GPUs", said)
+        # Ranges within ranges: the whole is the time in them.
+        spans = [("outer", 0, 100), ("inner", 10, 30), ("inner", 50, 20), ("after", 200, 40)]
+        for file, scale in (("x.json", 1), ("y.json", 2)):
+            (self.folder / file).write_text(json.dumps({"traceEvents": [
+                {"ph": "X", "cat": "user_annotation", "name": name, "pid": 7, "tid": 7, "ts": start * scale, "dur": length * scale}
+                for name, start, length in spans]}))
+        text = self.run_command(TACHO, "diff", self.folder / "x.json", self.folder / "y.json", "--by", "marker").stdout.decode()
+        self.assertRegex(text, r"(?m)^A  140\.00 us ")
+        self.assertRegex(text, r"(?m)^B  280\.00 us .*\(\+100\.00 %\)$")
+
     def test_what_only_waits_is_last(self):
         rows = self.table("report", "topex", self.file(H100))
         kinds = list(dict.fromkeys(row["kind"] for row in rows))

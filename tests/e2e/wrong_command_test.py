@@ -73,6 +73,10 @@ class WrongCommand(harness.Case):
         self.says("stats", "app", needles=["is a program, not a trace", "did you mean: tacho trace -- ./app"])
         self.says("stats", "train.py", needles=["is a program, not a trace", "did you mean: tacho trace -- python3 train.py"])
         self.says("diff", "a", "b", "--by", "kernels", needles=["choose kernel, api", "did you mean kernel?"])
+        for word, meant in (("kernels", "kernel"), ("lines", "line"), ("operators", "operator"), ("apis", "api"), ("gpu", "")):
+            self.says("stats", "a", "--by", word, needles=[f"did you mean --by {meant}?" if meant else "choose kernel, api, copy"])
+        self.says("report", "a.json", "findings", needles=["did you mean: tacho report findings a.json"])
+        self.says("report", "my run.tacho", "gaps", needles=["did you mean: tacho report gaps 'my run.tacho'"])
         self.one_trace(self.folder / "a.json")
         self.run_command(TACHO, "convert", "a.json", "a.tacho")
         self.says("recover", "a.tacho", needles=["is a trace", "tacho info a.tacho"])

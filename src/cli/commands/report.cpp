@@ -10,6 +10,7 @@
 #include "cli/files/open_trace.h"
 #include "cli/output/findings.h"
 #include "cli/shared/command_line.h"
+#include "cli/shared/meant.h"
 #include "cli/shared/suggest.h"
 #include "format/format.h"
 #include "report/answer.h"
@@ -95,6 +96,9 @@ int run_report(int argc, char** argv) {
       "ranks         who made whom wait in a run of many ranks; takes several files (tacho ranks --help)");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   if (std::find(kReports.begin(), kReports.end(), what) == kReports.end()) {
+    if (std::find(kReports.begin(), kReports.end(), file) != kReports.end())
+      return complain(kBadInput, fmt::format("there is no report '{}'; did you mean: tacho report {} {}", what, file,
+                                             shell_word(what)));
     const std::string best = nearest(what, kReports);
     return complain(kBadInput, fmt::format("there is no report '{}'{}; reports are findings, gaps, launch-delay, "
                                            "queue-depth, overlap, topex, binop",

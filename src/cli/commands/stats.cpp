@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/files/open_trace.h"
 #include "cli/shared/command_line.h"
+#include "cli/shared/suggest.h"
 #include "report/answer.h"
 #include "walk/calls/call_index.h"
 
@@ -493,7 +494,14 @@ int run_stats(int argc, char** argv) {
                     fmt::format("--graph-nodes goes with --by operator or module, not with --by {}", by_text));
   if (const auto place = analysis::parse_place(by_text)) return place_stats(file, *place, by_text, show_options);
   const auto by = analysis::parse_by(by_text);
-  if (!by) return complain(kBadInput, by.error().message);
+  if (!by) {
+    static const std::vector<std::string> kWords = {
+        "kernel", "api",    "copy",   "fill",   "marker", "domain",   "sync", "overhead", "allocation", "process",
+        "rank",   "thread", "device", "stream", "stack",  "function", "line", "operator", "module"};
+    const std::string best = nearest(by_text, kWords);
+    return complain(kBadInput,
+                    best.empty() ? by.error().message : fmt::format("--by {}: did you mean --by {}?", by_text, best));
+  }
   const auto trace = open_trace(file);
   if (!trace) return complain(kBadInput, trace.error().message);
   const auto table = analysis::StatTable::make(**trace, *by, options);

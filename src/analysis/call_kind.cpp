@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <string>
 
-#include "event/collective_kernels.h"
+#include "vendor/collective_kernels.h"
+#include "vendor/definitions.h"
 
 namespace tacho::analysis {
 namespace {
@@ -24,6 +25,18 @@ std::string lower_case(std::string_view text) {
   return out;
 }
 
+struct ListedCalls {
+  std::string_view family;
+  CallKind kind;
+  std::string_view name;
+  bool whole;  // otherwise a part of names
+};
+constexpr ListedCalls kListedCalls[] = {
+#define TACHO_CALL(family, kind, part) {family, CallKind::kind, part, false},
+#define TACHO_CALL_NAMED(family, kind, name) {family, CallKind::kind, name, true},
+#include "vendor/vendors.def"
+};
+
 }  // namespace
 
 CallKind call_kind(event::Domain domain, std::string_view function) {
@@ -34,52 +47,15 @@ CallKind call_kind(event::Domain domain, std::string_view function) {
     case event::Domain::kHost:
     case event::Domain::kOperator:
       return CallKind::kNone;
-    case event::Domain::kRccl:
-      return CallKind::kLaunch;
     default:
       break;
   }
-  if (has_one(function, {"Synchronize", "clFinish", "clWaitForEvents", "signal_wait"})) return CallKind::kWait;
-  // hipModuleLaunchKernel before the modules; cuLaunchHostFunc is no launch on the device.
-  if (has(function, "Launch"))
-    return has(function, "HostFunc") || has(function, "LaunchConfig") ? CallKind::kOther : CallKind::kLaunch;
-  if (has_one(function, {"EnqueueNDRange", "EnqueueTask", "EnqueueNativeKernel"})) return CallKind::kLaunch;
-  // Before the copies: clEnqueueSVMFree, clCreateBuffer.
-  if (has_one(function, {"Malloc",
-                         "cudaFree",
-                         "hipFree",
-                         "hipHostFree",
-                         "MemAlloc",
-                         "MemFree",
-                         "HostAlloc",
-                         "HostRegister",
-                         "HostUnregister",
-                         "clCreateBuffer",
-                         "clCreateSubBuffer",
-                         "clCreateImage",
-                         "clReleaseMemObject",
-                         "SVMAlloc",
-                         "SVMFree",
-                         "memory_allocate",
-                         "memory_free",
-                         "pool_allocate",
-                         "pool_free",
-                         "MemCreate",
-                         "MemRelease",
-                         "MemAddressReserve",
-                         "MemMap",
-                         "MemUnmap"}) &&
-      !has(function, "UnmapMemObject"))
-    return CallKind::kAllocate;
-  if (has_one(function,
-              {"Memcpy", "Memset", "memcpy", "clEnqueueRead", "clEnqueueWrite", "clEnqueueCopy", "clEnqueueMap",
-               "clEnqueueUnmap", "clEnqueueFill", "clEnqueueMigrate", "clEnqueueSVM", "async_copy", "memory_copy"}))
-    return CallKind::kCopy;
-  if (has_one(function, {"BuildProgram", "CompileProgram", "LinkProgram", "CreateProgram", "ModuleLoad", "LibraryLoad",
-                         "LinkComplete", "LinkAddData", "RegisterFatBinary", "clCreateContext", "CtxCreate",
-                         "PrimaryCtxRetain", "executable_load", "executable_freeze"}) ||
-      function == "cuInit" || function == "hipInit" || function == "hsa_init" || function == "clGetPlatformIDs")
-    return CallKind::kLoad;
+  const std::string_view family = vendor::api_family(domain);
+  for (const auto& known : kListedCalls) {
+    // The lists of all APIs count for a function of an unknown one; that all functions of an API are alike does not.
+    const bool counts = family.empty() ? !known.name.empty() : known.family == family;
+    if (counts && (known.whole ? function == known.name : has(function, known.name))) return known.kind;
+  }
   return CallKind::kOther;
 }
 
@@ -89,7 +65,7 @@ bool is_loader(std::string_view name) {
 }
 
 bool is_collective(std::string_view kernel) {
-  return kernel.starts_with("nccl") || kernel.starts_with("rccl") || event::is_collective_kernel(kernel);
+  return kernel.starts_with("nccl") || kernel.starts_with("rccl") || vendor::is_collective_kernel(kernel);
 }
 
 }  // namespace tacho::analysis

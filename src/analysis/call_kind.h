@@ -21,6 +21,7 @@ enum class CallKind : uint8_t {
 };
 inline constexpr size_t kCallKinds = static_cast<size_t>(CallKind::kNone);  // those with time of their own
 
+/// By the lists of vendors.def; kOther for a function that they do not have.
 CallKind call_kind(event::Domain domain, std::string_view function);
 
 /// A range or function in which a data loader hands out its next batch: "enumerate(DataLoader)#...", "dataloader",

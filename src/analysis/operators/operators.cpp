@@ -19,6 +19,7 @@
 #include "event/schema.h"
 #include "report/text.h"
 #include "trace/read/rows.h"
+#include "vendor/definitions.h"
 #include "walk/calls/call_index.h"
 #include "walk/calls/open_ranges.h"
 #include "walk/merge.h"
@@ -294,7 +295,7 @@ class OperatorSweep {
       } else {
         fill(known, of_own(name, category));
       }
-    } else if (domain.empty() || domain == "NVTX" || domain == "ROCTx") {
+    } else if (domain.empty() || vendor::is_marker_library(domain)) {
       // Where torch's emitter writes; libraries have domains of their own (CUB: "CCCL").
       fill(known, of_name(name));
     } else {

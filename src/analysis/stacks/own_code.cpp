@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/saturating.h"
+#include "vendor/definitions.h"
 
 namespace tacho::analysis {
 namespace {
@@ -78,14 +79,12 @@ bool tool(std::string_view path) {
 }
 
 bool system_file(std::string_view path) {
-  for (const std::string_view folder :
-       {"/usr/lib", "/lib/", "/lib64/", "/lib32/", "/usr/libexec/", "/usr/include/", "/opt/rocm", "/usr/local/cuda",
-        "/usr/local/include/", "/opt/nvidia/", "/nix/store/", "/opt/intel/"})
+  for (const std::string_view folder : {"/usr/lib", "/lib/", "/lib64/", "/lib32/", "/usr/libexec/", "/usr/include/",
+                                        "/usr/local/include/", "/nix/store/", "/opt/intel/"})
     if (path.starts_with(folder)) return true;
-  for (const std::string_view folder :
-       {"/conda/lib/", "/miniconda3/", "/anaconda3/", "/miniforge3/", "/mambaforge/", "/nvidia/hpc_sdk/"})
+  for (const std::string_view folder : {"/conda/lib/", "/miniconda3/", "/anaconda3/", "/miniforge3/", "/mambaforge/"})
     if (contains(path, folder)) return true;
-  return false;
+  return vendor::is_vendor_software(path);
 }
 
 }  // namespace

@@ -33,6 +33,7 @@
 #include "launch/launcher.h"
 #include "report/output.h"
 #include "report/value.h"
+#include "vendor/definitions.h"
 #include "vendor/vendor.h"
 
 namespace tacho::cli {
@@ -390,8 +391,7 @@ std::string report_text(const std::vector<Section>& sections) {
       section("/proc/cpuinfo", line);
       break;
     }
-  section("/proc/driver/nvidia/version", text_of("/proc/driver/nvidia/version"));
-  section("/sys/module/amdgpu/version", text_of("/sys/module/amdgpu/version"));
+  for (const char* const path : vendor::version_files()) section(path, text_of(path));
   std::string icds;
   for (const fs::path& file : icd_files()) icds += fmt::format("{}: {}\n", file.string(), text_of(file));
   section("OpenCL drivers", icds);
@@ -404,19 +404,23 @@ std::string report_text(const std::vector<Section>& sections) {
   section("/proc/self/status", status);
   std::string nodes;
   std::error_code ignored;
-  for (const char* const path : {"/dev/kfd", "/dev/dri", "/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg", "/dev/shm"})
+  std::vector<const char*> files(vendor::device_files().begin(), vendor::device_files().end());
+  files.insert(files.end(), {"/dev/dri", "/dev/dxg", "/dev/shm"});
+  for (const char* const path : files)
     nodes += fmt::format("{}: {}\n", path,
                          !fs::exists(path, ignored)       ? "not here"
                          : access(path, R_OK | W_OK) == 0 ? "may be opened"
                                                           : "may not be opened");
   section("Device files", nodes);
+  static constexpr std::string_view kOwn[] = {
+      "TACHO_", "LD_PRELOAD=", "LD_LIBRARY_PATH=", "SLURM_PROCID=", "OMPI_COMM_WORLD_RANK="};
   std::set<std::string> variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view variable = *entry;
-    for (const char* const prefix :
-         {"TACHO_", "CUDA_", "NVIDIA_", "ROCR_", "ROCM_", "HIP_", "HSA_", "OCL_", "POCL_", "GPU_",
-          "LD_PRELOAD=", "LD_LIBRARY_PATH=", "SLURM_PROCID=", "OMPI_COMM_WORLD_RANK="})
-      if (variable.starts_with(prefix)) variables.insert(report::clean(variable));
+    const auto begins = [&](std::string_view prefix) { return variable.starts_with(prefix); };
+    const auto prefixes = vendor::variable_prefixes();
+    if (std::any_of(prefixes.begin(), prefixes.end(), begins) || std::any_of(std::begin(kOwn), std::end(kOwn), begins))
+      variables.insert(report::clean(variable));
   }
   std::string environment;
   for (const std::string& variable : variables) environment += variable + "\n";

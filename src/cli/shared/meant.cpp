@@ -14,6 +14,7 @@
 #include "format/source/names.h"
 #include "launch/launcher.h"
 #include "ranks/read/load.h"
+#include "vendor/definitions.h"
 #include "workload/workload.h"
 
 namespace tacho::cli {
@@ -28,9 +29,9 @@ std::string joined(std::span<const std::string> words) {
 }
 
 bool is_source(const std::string& path) {
-  for (const char* ending : {".c", ".cc", ".cpp", ".cxx", ".cu", ".hip", ".cl", ".f90", ".rs", ".go", ".h", ".hpp"})
+  for (const char* ending : {".c", ".cc", ".cpp", ".cxx", ".f90", ".rs", ".go", ".h", ".hpp"})
     if (path.ends_with(ending)) return true;
-  return false;
+  return vendor::is_vendor_source(path);
 }
 
 bool is_recording(const std::string& path) {

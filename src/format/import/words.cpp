@@ -5,6 +5,8 @@
 #include <charconv>
 #include <iterator>
 
+#include "vendor/definitions.h"
+
 namespace tacho::format::imported {
 
 using event::CopyDirection;
@@ -71,17 +73,9 @@ CopyDirection short_direction(std::string_view text, size_t at) {
 }  // namespace
 
 Domain domain_of_function(std::string_view function) {
-  const auto starts = [&](std::string_view prefix) { return function.starts_with(prefix); };
-  if (starts("hip")) return Domain::kHipRuntime;
-  if (starts("cuda")) return Domain::kCudaRuntime;
-  if (starts("cu") && is_capital(function, 2)) return Domain::kCudaDriver;
-  if (starts("hsa_")) return Domain::kHsa;
-  if (starts("nccl") || starts("rccl")) return Domain::kRccl;
-  if (starts("cl") && is_capital(function, 2)) return Domain::kOpenCL;
-  if (starts("MPI_")) return Domain::kMpi;
-  if (starts("roctx")) return Domain::kMarker;
-  if (starts("aten::")) return Domain::kOperator;
-  return Domain::kUnknown;
+  if (function.starts_with("MPI_")) return Domain::kMpi;
+  if (function.starts_with("aten::")) return Domain::kOperator;
+  return vendor::domain_by_prefix(function);
 }
 
 Domain domain_of_word(std::string_view word) {
@@ -89,22 +83,10 @@ Domain domain_of_word(std::string_view word) {
     std::string_view part;
     Domain domain;
   };
-  // In order: "cuda" is part of "cuda_driver".
+  if (const Domain named = vendor::domain_by_word(word); named != Domain::kUnknown) return named;
   static constexpr Known kKnown[] = {
-      {"hip_compiler", Domain::kHipCompiler},
-      {"hip", Domain::kHipRuntime},
-      {"hsa", Domain::kHsa},
-      {"rccl", Domain::kRccl},
-      {"nccl", Domain::kRccl},
-      {"marker", Domain::kMarker},
-      {"roctx", Domain::kMarker},
-      {"opencl", Domain::kOpenCL},
-      {"cuda_driver", Domain::kCudaDriver},
-      {"cuda", Domain::kCudaRuntime},
-      {"operator", Domain::kOperator},
-      {"python", Domain::kPython},
-      {"mpi", Domain::kMpi},
-      {"host", Domain::kHost},
+      {"marker", Domain::kMarker}, {"operator", Domain::kOperator}, {"python", Domain::kPython},
+      {"mpi", Domain::kMpi},       {"host", Domain::kHost},
   };
   for (const Known& known : kKnown)
     if (contains_letters(word, known.part)) return known.domain;

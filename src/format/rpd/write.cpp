@@ -17,6 +17,7 @@
 #include "format/sqlite/bulk.h"
 #include "format/sqlite/output.h"
 #include "trace/read/rows.h"
+#include "vendor/definitions.h"
 #include "walk/calls/causes.h"
 #include "walk/hash_ids.h"
 #include "walk/time/clock.h"
@@ -188,18 +189,9 @@ int64_t Writer::argument(int64_t row) {
 }
 
 std::string_view Writer::domain_word(Domain domain) const {
-  switch (domain) {
-    case Domain::kHipRuntime:
-    case Domain::kHipCompiler:
-      return "hip";
-    case Domain::kCudaRuntime:
-    case Domain::kCudaDriver:
-      return "cuda";
-    case Domain::kUnknown:
-      return "";
-    default:
-      return event::to_string(domain);
-  }
+  if (domain == Domain::kUnknown) return {};
+  const std::string_view family = vendor::api_family(domain);
+  return family.empty() ? event::to_string(domain) : family;
 }
 
 void Writer::read_functions() {

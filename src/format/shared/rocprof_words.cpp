@@ -1,6 +1,8 @@
 // The tables behind rocprof_words.h.
 #include "format/shared/rocprof_words.h"
 
+#include "vendor/definitions.h"
+
 namespace tacho::format {
 
 using event::Domain;
@@ -30,19 +32,8 @@ std::string_view allocation_name(int64_t operation) {
 }
 
 std::string_view api_of(Domain domain) {
+  if (const std::string_view family = vendor::api_family(domain); !family.empty()) return family;
   switch (domain) {
-    case Domain::kOpenCL:
-      return "opencl";
-    case Domain::kCudaRuntime:
-    case Domain::kCudaDriver:
-      return "cuda";
-    case Domain::kHipRuntime:
-    case Domain::kHipCompiler:
-      return "hip";
-    case Domain::kHsa:
-      return "hsa";
-    case Domain::kRccl:
-      return "rccl";
     case Domain::kMarker:
       return "marker";
     case Domain::kPython:
@@ -59,21 +50,8 @@ std::string_view api_of(Domain domain) {
 }
 
 std::string_view api_domain_name(Domain domain) {
+  if (const vendor::ApiDefinition* const api = vendor::api_definition(domain)) return api->kind;
   switch (domain) {
-    case Domain::kOpenCL:
-      return "OPENCL_API";
-    case Domain::kCudaRuntime:
-      return "CUDA_RUNTIME_API";
-    case Domain::kCudaDriver:
-      return "CUDA_DRIVER_API";
-    case Domain::kHipRuntime:
-      return "HIP_RUNTIME_API_EXT";
-    case Domain::kHipCompiler:
-      return "HIP_COMPILER_API_EXT";
-    case Domain::kHsa:
-      return "HSA_CORE_API";
-    case Domain::kRccl:
-      return "RCCL_API";
     case Domain::kMarker:
       return "MARKER_CORE_API";
     case Domain::kPython:
@@ -92,12 +70,8 @@ std::string_view api_domain_name(Domain domain) {
 Domain domain_of_kind(std::string_view kind) {
   for (int64_t at = 0; at < static_cast<int64_t>(Domain::kEnd); ++at)
     if (api_domain_name(static_cast<Domain>(at)) == kind) return static_cast<Domain>(at);
-  return kind.starts_with("HIP_COMPILER") ? Domain::kHipCompiler
-         : kind.starts_with("HIP")        ? Domain::kHipRuntime
-         : kind.starts_with("HSA")        ? Domain::kHsa
-         : kind.starts_with("RCCL")       ? Domain::kRccl
-         : kind.starts_with("MARKER")     ? Domain::kMarker
-                                          : Domain::kHost;
+  const Domain named = vendor::domain_by_word(kind);
+  return named != Domain::kUnknown ? named : kind.starts_with("MARKER") ? Domain::kMarker : Domain::kHost;
 }
 
 }  // namespace tacho::format

@@ -29,7 +29,7 @@ std::string_view operation_name(Operation operation);
 /// Case, underscores and spaces do not matter.
 Operation operation_of(std::string_view name);
 
-/// The operation in the name of such a kernel (event/collective_kernels.h); kUnknown for kernels that carry out any
+/// The operation in the name of such a kernel (vendor/collective_kernels.h); kUnknown for kernels that carry out any
 /// operation ("ncclDevKernel_Generic").
 Operation operation_of_kernel(std::string_view kernel);
 

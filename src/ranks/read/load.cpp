@@ -13,12 +13,12 @@
 
 #include "analysis/trim.h"
 #include "base/files/temporary.h"
-#include "event/collective_kernels.h"
 #include "format/format.h"
 #include "format/source/names.h"
 #include "ranks/read/rank_pass.h"
 #include "ranks/read/recordings.h"
 #include "trace/read/rows.h"
+#include "vendor/collective_kernels.h"
 
 namespace tacho::ranks {
 namespace {
@@ -198,7 +198,7 @@ bool tells_of_ranks(const trace::Trace& trace) {
       ranks.insert(rank);
   if (ranks.size() > 1) return true;
   for (int64_t kernel = 1; kernel < trace.rows(Table::kKernel); ++kernel)
-    if (event::is_collective_kernel(trace.text(Table::kKernel, kernel, column::Kernel::name))) return true;
+    if (vendor::is_collective_kernel(trace.text(Table::kKernel, kernel, column::Kernel::name))) return true;
   return false;
 }
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "event/collective_kernels.h"
 #include "trace/read/rows.h"
+#include "vendor/collective_kernels.h"
 
 namespace tacho::ranks {
 
@@ -26,7 +26,7 @@ std::vector<bool> rows_that(const trace::Trace& trace, Table table, Test test) {
 
 RankKernels::RankKernels(const trace::Trace& trace, Names& names) : trace_(&trace), names_(&names) {
   is_collective_ = rows_that(trace, Table::kKernel, [&](int64_t row) {
-    return event::is_collective_kernel(trace::text<column::Kernel::name>(trace, row));
+    return vendor::is_collective_kernel(trace::text<column::Kernel::name>(trace, row));
   });
   numbers_.resize(is_collective_.size(), 0);
   first_of_name_.resize(is_collective_.size(), 0);

@@ -6,6 +6,7 @@
 
 #include "event/times.h"
 #include "trace/read/rows.h"
+#include "vendor/definitions.h"
 #include "view/index/index.h"
 
 namespace tacho::view {
@@ -15,27 +16,6 @@ using event::Table;
 namespace column = event::column;
 
 namespace {
-
-// A result that is neither success nor "not yet", as the function's API counts.
-bool failed_call(const trace::Trace& trace, int64_t function, int64_t result) {
-  if (result == 0 || result == kUnknown) return false;
-  constexpr int64_t kNotReady = 600;  // of CUDA and HIP
-  switch (event::from_cell(trace::cell<column::Function::domain>(trace, function))) {
-    case event::Domain::kOpenCL:
-      return result < 0;
-    case event::Domain::kCudaRuntime:
-    case event::Domain::kCudaDriver:
-    case event::Domain::kHipRuntime:
-    case event::Domain::kHipCompiler:
-      return result != kNotReady;
-    case event::Domain::kHsa:
-      return result > 1;  // 1 is HSA_STATUS_INFO_BREAK
-    case event::Domain::kRccl:
-      return true;
-    default:
-      return false;
-  }
-}
 
 struct SliceFacts {
   int64_t start, end;
@@ -61,7 +41,8 @@ SliceFacts facts_of(const trace::Trace& trace, Table table, bool queue, int64_t 
       }
       break;
     case Table::kApi:
-      if (extra != 0 && failed_call(trace, dim, extra)) facts.flags = kFailed;
+      if (extra != 0 && vendor::call_failed(event::from_cell(trace::cell<column::Function::domain>(trace, dim)), extra))
+        facts.flags = kFailed;
       break;
     case Table::kDispatch:
       if (extra != 0 && extra != kUnknown) facts.flags = kGraphNode;

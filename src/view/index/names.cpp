@@ -3,8 +3,8 @@
 
 #include "analysis/call_kind.h"
 #include "base/text/demangle.h"
-#include "event/collective_kernels.h"
 #include "trace/store/hash.h"
+#include "vendor/collective_kernels.h"
 #include "walk/hash_ids.h"
 #include "walk/names/names.h"
 
@@ -73,7 +73,7 @@ SliceNames::SliceNames(const trace::Trace& trace, const SliceNames* before)
     if (id == 0) {
       id = static_cast<int64_t>(first_.size());
       first_.push_back({fact, static_cast<uint32_t>(dim)});
-      communicates_.push_back(fact == Table::kDispatch && event::is_collective_kernel(text));
+      communicates_.push_back(fact == Table::kDispatch && vendor::is_collective_kernel(text));
     }
     return static_cast<uint32_t>(id);
   };

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "event/collective_kernels.h"
 #include "ranks/read/load.h"
 #include "ranks/read/rank_pass.h"
+#include "vendor/collective_kernels.h"
 
 namespace tacho::ranks {
 namespace {
@@ -28,7 +28,7 @@ TEST(Communication, KernelsOfBothNamings) {
       {"void reduce_kernel<512, 1, ReduceOp<float>>(float*)", false, Operation::kReduce},
   };
   for (const auto& c : kCases) {
-    EXPECT_EQ(event::is_collective_kernel(c.name), c.collective) << c.name;
+    EXPECT_EQ(vendor::is_collective_kernel(c.name), c.collective) << c.name;
     EXPECT_EQ(operation_of_kernel(c.name), c.operation) << c.name;
   }
 }

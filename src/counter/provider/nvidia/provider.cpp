@@ -25,10 +25,10 @@
 #include "counter/provider/nvidia/samples.h"
 #include "counter/spool.h"
 #include "counter/target_run.h"
-#include "event/collective_kernels.h"
 #include "event/spool/spool_ranges.h"
 #include "metric/catalog/builtin/builtin.h"
 #include "tape/layout.h"
+#include "vendor/collective_kernels.h"
 #include "vendor/nvidia/machine.h"
 #include "vendor/nvidia/permission.h"
 
@@ -551,7 +551,7 @@ class NvidiaProvider : public Provider {
     std::string name;
     for (const nvidia::MeasuredLaunch& launch : launches) {
       if (!launch.selected || launch.dispatch.index != ~uint64_t{0} ||
-          !event::is_collective_kernel(launch.dispatch.kernel))
+          !vendor::is_collective_kernel(launch.dispatch.kernel))
         continue;
       count += launch.samples_seen();
       if (name.empty()) name = launch.dispatch.kernel.substr(0, launch.dispatch.kernel.find('('));

@@ -39,9 +39,9 @@
 #include "capture/source/cuda/counter/replay.h"
 #include "capture/source/cuda/counter/session.h"
 #include "capture/source/cuda/cupti_api.h"
-#include "event/collective_kernels.h"
 #include "event/spool/spool_ranges.h"
 #include "tape/writer.h"
+#include "vendor/collective_kernels.h"
 
 namespace tacho::capture::counter {
 namespace {
@@ -358,7 +358,7 @@ Function* function_of(void* handle, const char* name) {
     if (fresh->name == nullptr) fresh->name = "unknown kernel";
     for (const char* c = fresh->name; *c != '\0'; ++c) fresh->hash = mix(fresh->hash, static_cast<unsigned char>(*c));
     fresh->selected = g_collection.name_passes(fresh->name);
-    fresh->waits_for_others = event::is_collective_kernel(fresh->name);
+    fresh->waits_for_others = vendor::is_collective_kernel(fresh->name);
     // CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, _LOCAL_SIZE_BYTES, _NUM_REGS; a graph has none.
     for (const auto& [attribute, to] : {std::pair{1, &fresh->shared}, {3, &fresh->local}, {4, &fresh->registers}})
       if (name != nullptr) *to = function_attribute(handle, attribute);

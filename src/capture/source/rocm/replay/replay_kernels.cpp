@@ -9,7 +9,7 @@
 
 #include "capture/source/rocm/replay/replay_memory.h"
 #include "capture/source/rocm/rocm.h"
-#include "event/collective_kernels.h"
+#include "vendor/collective_kernels.h"
 
 namespace tacho::capture::rocm::replay {
 
@@ -55,7 +55,7 @@ LoadedKernel* look_up(const char* name, uint64_t hash, size_t& slot) {
 
 // Also what vLLM and others make themselves waits for other GPUs.
 bool waits_for_others(const char* name) {
-  return event::is_collective_kernel(name) || strstr(name, "rocshmem") != nullptr ||
+  return vendor::is_collective_kernel(name) || strstr(name, "rocshmem") != nullptr ||
          strstr(name, "cross_device_reduce") != nullptr;
 }
 

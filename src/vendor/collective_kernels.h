@@ -3,15 +3,17 @@
 
 #include <string_view>
 
-namespace tacho::event {
+namespace tacho::vendor {
 
 /// A kernel of these libraries, by its name, mangled or not: "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)",
 /// "ncclKernel_AllReduce_RING_LL_Sum_float(...)", "rccl_main_kernel", "mscclKernel_...".
 constexpr bool is_collective_kernel(std::string_view kernel) {
-  for (const std::string_view part : {"ncclDevKernel", "ncclKernel", "ncclSymDevKernel", "ncclSymkDevKernel",
-                                      "rccl_main_kernel", "rcclDevKernel", "msccl"})
+  for (const std::string_view part : {
+#define TACHO_COLLECTIVE(part) std::string_view(part),
+#include "vendor/vendors.def"
+       })
     if (kernel.find(part) != std::string_view::npos) return true;
   return false;
 }
 
-}  // namespace tacho::event
+}  // namespace tacho::vendor

@@ -4,8 +4,8 @@ The order of the folders is that of src/CMakeLists.txt: a folder may include wha
 others. A module is a .h and the .cpp of its name; no module includes itself through others. A vendor's folder of src/vendor
 may only be included by the rooms that belong to a vendor (VENDOR_ROOMS), and no other room names a vendor.
 
-tests/layers_allowed.txt lists the circles and the places of vendors' names that are not mended yet. It only shrinks: a line
-that no longer holds fails this test, too.
+tests/layers_allowed.txt lists the circles and the files outside these rooms that name a vendor, with the number of their
+lines that do. It only shrinks: a number that is too high fails this test, too.
 
     python3 tests/layers_test.py [SOURCE_TREE]
 """
@@ -28,11 +28,20 @@ EVERYTHING = ["cli"]
 
 # Rooms with a folder for each vendor, runtime or kind of block. Only files in such folders may include src/vendor/<vendor>.
 VENDOR_ROOMS = ["vendor", "capture/source", "capture/plugin", "counter/provider", "decode", "roofline"]
+# Folders in them that belong to no vendor.
+NO_VENDORS = ["decode/records"]
 
-# Rooms about vendors beside those: names of their functions, formats and command lines of their tools.
-ROOMS_THAT_NAME_VENDORS = ["capture", "event/functions", "format/chrome_json", "format/import", "format/kineto", "format/rocpd", "format/rocprof_v1",
-                           "format/rocprofv3_csv", "format/rocprofv3_json", "format/rpd", "cli/personalities"]
-VENDORS = ("nvidia", "cuda", "cupti", "nvml", "nvtx", "amd", "rocm", "hip", "hsa", "roctx", "rocprofiler")
+# Rooms about vendors beside those: numbers and names of their functions, and the files and command lines of their tools. They
+# grow with those tools, so their names are not counted.
+ROOMS_THAT_NAME_VENDORS = ["event/functions", "format/chrome_json", "format/import", "format/kineto", "format/rocpd",
+                           "format/rocprof_v1", "format/rocprofv3_csv", "format/rocprofv3_json", "format/rpd",
+                           "cli/personalities", "cli/sys"]
+# Lists to which the recipe "a vendor" of CONTRIBUTING.md appends.
+LISTS = ["capture/sources.def", "cli/options/recording_options.cpp", "cli/profile/options.cpp", "event/configuration.h",
+         "event/enums.def", "event/tables.def", "tape/layout.h"]
+# Names as code writes them in small letters, and how else they are written than in capitals or with one.
+VENDORS = {"nvidia": (), "cuda": (), "cupti": (), "nvml": (), "nvtx": (), "nccl": (), "amd": (), "amdgpu": (), "rocm": ("ROCm",),
+           "hip": (), "hsa": (), "rccl": (), "roctx": ("ROCTx",), "rocprofiler": (), "opencl": ("OpenCL", "OpenCl")}
 
 
 def libraries(cmake):
@@ -66,10 +75,11 @@ def folder_of(path, folders):
 
 
 def allowed_today():
-    """The exceptions of tests/layers_allowed.txt: [set of modules in a circle], {file that names a vendor}."""
+    """The exceptions of tests/layers_allowed.txt: [set of modules in a circle], {file: lines that name a vendor}."""
     text = pathlib.Path(__file__).with_name("layers_allowed.txt").read_text()
     lines = [line.split() for line in text.split("\n") if line and not line.startswith("#")]
-    return [set(rest) for kind, *rest in lines if kind == "circle"], {rest[0] for kind, *rest in lines if kind == "vendor"}
+    return ([set(rest) for kind, *rest in lines if kind == "circle"],
+            {rest[0]: int(rest[1]) for kind, *rest in lines if kind == "vendor"})
 
 
 def wrong_circles(sources, allowed):
@@ -90,31 +100,48 @@ def wrong_circles(sources, allowed):
 
 
 def vendor_names():
-    """Matches a vendor's name as a word, or as a word of a name in either case."""
-    forms = "|".join(f"{name}|{name.capitalize()}|{name.upper()}" for name in VENDORS)
-    inner = "|".join(name.capitalize() for name in VENDORS)
-    return re.compile(rf"(?<![A-Za-z])(?:{forms})(?![a-z])|(?<=[a-z])(?:{inner})(?![a-z])")
+    """Matches a vendor's name as a word, or as a word of a longer name."""
+    capital = [form for name, others in VENDORS.items() for form in (name.capitalize(), *others)]
+    anywhere = "|".join([*VENDORS, *map(str.upper, VENDORS), *capital])
+    return re.compile(rf"(?<![A-Za-z])(?:{anywhere})(?![a-z])|(?<=[a-z])(?:{'|'.join(capital)})(?![a-z])")
 
 
-def wrong_names(sources, allowed):
+def may_name_vendors(path):
+    """Whether a file, by its path below src, is in a vendor's room or in one about vendors."""
+    if any(path.startswith(room + "/") for room in NO_VENDORS):
+        return False
+    # A room's own list (vendors.def, providers.def) is the one place above its folders that has their names.
+    in_room = any(path.startswith(room + "/") and ("/" in path[len(room) + 1:] or path.endswith(".def"))
+                  for room in VENDOR_ROOMS)
+    return in_room or path in LISTS or any(path.startswith(room + "/") for room in ROOMS_THAT_NAME_VENDORS)
+
+
+def lines_that_name_vendors(sources):
+    """{path below src: [(line's number, first name in its code)]}; comments and includes do not count."""
     pattern = vendor_names()
     found = {}
     for name, text in sources.items():
         path = name.removeprefix("src/")
-        # A room's own list (vendors.def, providers.def) is the one place above its folders that has their names.
-        in_room = any(path.startswith(room + "/") and ("/" in path[len(room) + 1:] or path.endswith(".def"))
-                      for room in VENDOR_ROOMS)
-        if in_room or path.startswith(tuple(ROOMS_THAT_NAME_VENDORS)):
+        if may_name_vendors(path):
             continue
         for number, line in enumerate(text.split("\n"), 1):
             code = re.sub(r"//.*", "", line)
             if not code.lstrip().startswith("#include") and (match := pattern.search(code)):
-                found.setdefault(path, (number, match.group()))
-    for path in sorted(found.keys() - allowed):
-        number, word = found[path]
-        yield f"src/{path}:{number}: \"{word}\" belongs to a vendor. Only vendors' rooms name it; ask through src/vendor/vendor.h."
-    for path in sorted(allowed - found.keys()):
-        yield f"tests/layers_allowed.txt: src/{path} names no vendor any more: remove its line."
+                found.setdefault(path, []).append((number, match.group()))
+    return found
+
+
+def wrong_names(sources, allowed):
+    found = lines_that_name_vendors(sources)
+    for path in sorted(found.keys() | allowed.keys()):
+        lines, limit = found.get(path, []), allowed.get(path, 0)
+        if len(lines) > limit:
+            places = ", ".join(f"{number} ({word})" for number, word in lines)
+            yield (f"src/{path}: a vendor is named in these lines, {limit} of them allowed: {places}. Only vendors' rooms name "
+                   "them: put the name into vendor.def of the vendor and ask through src/vendor/definitions.h or vendor.h.")
+        elif len(lines) < limit:
+            yield (f"tests/layers_allowed.txt: src/{path} names a vendor less often: "
+                   + (f"put {len(lines)} there instead of {limit}." if lines else "remove its line."))
 
 
 def main():

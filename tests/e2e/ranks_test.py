@@ -116,6 +116,19 @@ class Ranks(harness.Case):
                 self.assertTrue(2.5e6 <= reduces[0]["spread_ns"] <= 5.1e6)
                 self.assertEqual({c["cause"]["kind"] for c in reduces} - {"host", "began later"}, set())
                 self.assertEqual((step["last_rank"], step["cause"]["kind"]), (3, "host"))
+        # Most of what rank 3's host cost has no name: the headline says how much the largest named part is.
+        waited = {}
+        for collective in report["collectives"]:
+            cause = collective["cause"]
+            if collective["last_rank"] == 3 and cause["kind"] == "host":
+                waited[cause.get("name")] = waited.get(cause.get("name"), 0) + collective["waited_ns"]
+        self.assertEqual(max(waited, key=waited.get), None)
+        named = {name: time for name, time in waited.items() if name}
+        cause = report["stragglers"][0]["cause"]
+        self.assertEqual(cause["part_name"], max(named, key=named.get))
+        self.assertAlmostEqual(cause["part_percent"], 100 * max(named.values()) / sum(waited.values()), places=6)
+        self.assertIn("Cause: the host launched late, 25 % of it in Optimizer.step#AdamW.step. Rank 2", self.text(DATA / "ranks4"))
+        self.assertNotIn("?.", self.text(DATA / "ranks4" / "kineto_rank0.json.gz", DATA / "ranks4" / "kineto_rank1.json.gz"))
         self.assertFalse(any(rank["clock_corrected"] for rank in report["ranks"]))
         self.assertLess(report["clocks"]["residual_ns"], 10_000)
         for kind in report["kinds"]:

@@ -40,6 +40,10 @@ struct Cause {
   // ddp.py:20", and for how long; 0 = the trace does not tell
   uint64_t place = 0;
   int64_t place_time = 0;
+  // kHost of a straggler without a `name`: the call or range that explains most of the rest, and its share (0 to
+  // 1) of what the others waited for the late host
+  uint64_t part_name = 0;
+  double part = 0;
   int64_t peer = 0;      // rank
   bool by_host = false;  // the collective is a call of MPI, which the host itself is late to
   bool range = false;    // `name` is a range of the program that the host was in, no call

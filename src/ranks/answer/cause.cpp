@@ -155,6 +155,9 @@ std::string cause_text(const Cause& cause, const Names& names) {
       else if (name.empty() && cause.place != 0)
         text = fmt::format("the host launched late: {} for {}", names.text(cause.place),
                            report::format_duration(static_cast<double>(cause.place_time)));
+      else if (name.empty() && cause.part_name != 0)
+        text = fmt::format("the host launched late, {:.0f} % of it in {}", 100 * cause.part,
+                           short_name(names.text(cause.part_name)));
       else if (name.empty())
         text = "the host launched late; why is unknown";
       else if (cause.range)

@@ -46,6 +46,10 @@ JsonValue value_of(const Cause& cause, const Names& names) {
     out.set("place", names.text(cause.place));
     out.set("place_ns", cause.place_time);
   }
+  if (cause.part_name != 0) {
+    out.set("part_name", names.text(cause.part_name));
+    out.set("part_percent", 100 * cause.part);
+  }
   if (cause.name != 0) {
     out.set("name", names.text(cause.name));
     out.set("name_ns", cause.name_time);

@@ -75,6 +75,30 @@ struct Blame {
     part.cause.by_host = true;
   }
   Cause cause() const {
+    const std::map<uint64_t, Part>* const best = best_kind();
+    const Part* worst = nullptr;
+    if (best != nullptr)
+      for (const auto& [name, part] : *best)
+        if (worst == nullptr || part.waited > worst->waited) worst = &part;
+    return worst != nullptr ? worst->cause : Cause{};
+  }
+  // The same, and of a late host without a name what explains the largest part.
+  Cause cause_with_part() const {
+    Cause out = cause();
+    if (out.kind != Cause::Kind::kHost || out.name != 0) return out;
+    int64_t all = 0, explained = 0;
+    for (const auto& [name, part] : *best_kind()) {
+      add_saturating(all, part.waited);
+      if (name == 0 || part.waited <= explained) continue;
+      explained = part.waited;
+      out.part_name = name;
+    }
+    out.part = all > 0 ? static_cast<double>(explained) / static_cast<double>(all) : 0;
+    return out;
+  }
+
+ private:
+  const std::map<uint64_t, Part>* best_kind() const {
     const std::map<uint64_t, Part>* best = nullptr;
     int64_t most = -1;
     for (const auto& [kind, parts] : causes) {
@@ -85,11 +109,7 @@ struct Blame {
         best = &parts;
       }
     }
-    const Part* worst = nullptr;
-    if (best != nullptr)
-      for (const auto& [name, part] : *best)
-        if (worst == nullptr || part.waited > worst->waited) worst = &part;
-    return worst != nullptr ? worst->cause : Cause{};
+    return best;
   }
 };
 
@@ -221,7 +241,8 @@ class StepAnswers {
 
   void stragglers() {
     for (const auto& [run, blame] : blame_in_all_) {
-      Straggler straggler{runs_[run].rank, blame.collectives, blame.waited, blame.for_messages, {}, blame.cause()};
+      Straggler straggler{runs_[run].rank,        blame.collectives, blame.waited, blame.for_messages, {},
+                          blame.cause_with_part()};
       work_.add_meanwhile(run, INT64_MIN, INT64_MAX, straggler.cause);
       for (const int32_t step : blame_steps_[run]) straggler.steps.push_back(first_number_ + step);
       report_.stragglers.push_back(std::move(straggler));

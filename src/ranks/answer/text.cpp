@@ -66,8 +66,11 @@ class Text {
 
   void headline() {
     for (const std::string& text : headlines(job_, report_)) line(text);
-    for (const std::string& remark : job_.remarks) line("Note: " + remark + ".");
-    for (const std::string& remark : report_.remarks) line("Note: " + remark + ".");
+    const auto note = [&](const std::string& remark) {
+      line(fmt::format("Note: {}{}", remark, remark.ends_with('?') ? "" : "."));
+    };
+    for (const std::string& remark : job_.remarks) note(remark);
+    for (const std::string& remark : report_.remarks) note(remark);
   }
 
   void stragglers() {

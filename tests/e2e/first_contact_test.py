@@ -1,17 +1,14 @@
 """Commands that a newcomer types, right and wrong, on terminals of several widths, and tacho's answers."""
 import collections
 import csv
-import fcntl
 import io
 import json
 import os
 import pathlib
-import pty
 import re
-import struct
-import termios
 
 import harness
+import terminal
 from harness import DEBIAN_PYTHON, EXAMPLES, TACHO
 
 WIDTHS = (80, 120, 200)
@@ -35,28 +32,10 @@ if __name__ == "__main__":
 
 def on_terminal(width, *command, cwd=None, env=None):
     """(output, exit code) of a command whose three streams are a terminal with this many columns."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        try:
-            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
-            os.chdir(cwd or "/")
-            variables = {**os.environ, "TERM": "xterm", "NO_COLOR": "1", **(env or {})}
-            variables.pop("COLUMNS", None)
-            os.execve(str(command[0]), [str(word) for word in command], variables)
-        finally:
-            os._exit(99)
-    output = b""
-    while True:
-        try:
-            part = os.read(terminal, 65536)
-        except OSError:
-            break
-        if not part:
-            break
-        output += part
-    os.close(terminal)
-    _, status = os.waitpid(pid, 0)
-    return output.decode().replace("\r\n", "\n"), os.waitstatus_to_exitcode(status)
+    variables = {**os.environ, "TERM": "xterm", "NO_COLOR": "1", **(env or {})}
+    variables.pop("COLUMNS", None)
+    output, code = terminal.run(command, width, cwd=cwd or "/", env=variables)
+    return output.decode().replace("\r\n", "\n"), code
 
 
 def template(number, argument):

@@ -3,16 +3,13 @@
 nested functions added up; findings that say what they could save. Numbers are compared with what the recorded files say."""
 import collections
 import csv
-import fcntl
 import gzip
 import io
 import json
 import os
-import pty
 import re
-import struct
-import termios
 
+import terminal
 from harness import Case, DATA, DEBIAN_PYTHON, TACHO, main, need_data
 
 WIDTHS = (80, 120, 200)
@@ -30,24 +27,8 @@ PROFILERS_OWN = ("PyTorch Profiler (", "Record Window End", "Iteration Start", "
 
 def on_terminal(width, *command):
     """What a command writes to a terminal of so many columns, without colours."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
-        os.environ["TERM"] = "xterm-256color"
-        os.execv(str(command[0]), [str(word) for word in command])
-    parts = []
-    while True:
-        try:
-            part = os.read(terminal, 65536)
-        except OSError:
-            break
-        if not part:
-            break
-        parts.append(part)
-    os.close(terminal)
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", b"".join(parts).decode()).replace("\r\n", "\n")
-    return code, text
+    output, code = terminal.run(command, width, rows=24, env={**os.environ, "TERM": "xterm-256color"})
+    return code, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output.decode()).replace("\r\n", "\n")
 
 
 def sections(text):

@@ -76,8 +76,9 @@ void print_help() {
   std::string text = help_head();
   for (const Command& command : kCommands) text += fmt::format("  {:<10} {}\n", command.name, command.summary);
   text += fmt::format("\n{}", kFirstSteps);
-  text += "Scripts written for rocprofv3, rocprof-compute and similar tools run unchanged: put\n"
-          "libexec/tacho/personalities (build/personalities in a build tree) first in PATH.\n";
+  text += "Scripts written for rocprofv3, rocprof-compute and similar tools run unchanged:\n"
+          "put libexec/tacho/personalities (in a build tree build/personalities) first in\n"
+          "PATH.\n";
   print_help_text(text, STDOUT_FILENO);
 }
 

@@ -4,10 +4,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "base/format.h"
 #include "base/text/utf8.h"
@@ -132,12 +134,34 @@ std::string padded_left(std::string_view text, size_t width) {
 
 namespace {
 
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// Whether a text begins with a unit: "ms (22 % of the run)", "%)".
+bool begins_with_unit(std::string_view text) {
+  static constexpr std::string_view kUnits[] = {"%",   "ns",  "us",  "ms",   "s",    "min", "B",       "KiB",
+                                                "MiB", "GiB", "TiB", "GB/s", "MB/s", "MHz", "GFLOP/s", "GOP/s"};
+  std::string_view word = text.substr(0, text.find(' '));
+  while (!word.empty() && std::string_view(").,;:]").find(word.back()) != std::string_view::npos) word.remove_suffix(1);
+  return std::find(std::begin(kUnits), std::end(kUnits), word) != std::end(kUnits);
+}
+
+// Where the first word ends: at a blank that does not stand between a number and its unit.
+size_t end_of_word(std::string_view text) {
+  size_t space = text.find(' ');
+  while (space != std::string_view::npos && space > 0 && is_digit(text[space - 1]) &&
+         begins_with_unit(text.substr(space + 1)))
+    space = text.find(' ', space + 1);
+  return space;
+}
+
 // As wrapped(), with the width of the first line.
 std::string broken(std::string_view text, size_t first, size_t width, size_t indent) {
   std::string out;
   size_t used = 0, room = first;
   while (!text.empty()) {
-    const size_t space = text.find(' ');
+    const size_t space = end_of_word(text);
     const std::string_view word = text.substr(0, space);
     text.remove_prefix(space == std::string_view::npos ? text.size() : space + 1);
     if (word.empty()) continue;

@@ -39,6 +39,11 @@ TEST(Text, WidthCleaningAndCutting) {
   EXPECT_EQ(shortened("short", 8), "short");
   EXPECT_EQ(padded_left("→", 3), "  →");
   EXPECT_EQ(wrapped("one two three", 7, 2), "one two\n  three");
+  // A number and its unit stay together.
+  EXPECT_EQ(wrapped("could save 9.6 ms (5.9 %) at most", 15), "could save\n9.6 ms (5.9 %)\nat most");
+  EXPECT_EQ(wrapped("37 % (31 % to 42 %; threshold 20 %)", 14), "37 % (31 % to\n42 %;\nthreshold\n20 %)");
+  EXPECT_EQ(wrapped("rank 3 made them wait", 6), "rank 3\nmade\nthem\nwait") << "no unit";
+  EXPECT_EQ(wrapped("12 s", 2), "12 s") << "narrower than the word";
 }
 
 PrintedTable sample() {

@@ -392,8 +392,8 @@ std::string run_heading(const Analysis& run, std::string_view name, const report
     }
   // The folder names a run: the workload's name in sysinfo.csv is whatever somebody typed on another machine.
   const std::string path = report::clean(run.workload().path);
-  std::string out = name.empty() ? report::painted(path, Paint::kBold, screen.colour)
-                                 : report::painted(name, Paint::kBold, screen.colour) + "  " + path;
+  std::string out = name.empty() || name == path ? report::painted(path, Paint::kBold, screen.colour)
+                                                 : report::painted(name, Paint::kBold, screen.colour) + "  " + path;
   out += "\n";
   const std::string model = report::clean(info.get("gpu_model"));
   const bool machine = model != run.catalog().architecture;  // "virtual" and "cpu" are named after their catalogs

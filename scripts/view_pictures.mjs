@@ -1,4 +1,4 @@
-// Makes the pictures of docs/view.md from recorded runs, into docs/pictures:
+// Makes the pictures of README.md and docs/view.md from recorded runs, into docs/pictures:
 //   node scripts/view_pictures.mjs [DATA [NAME...]]       only these; default: ../shared/data; TACHO_BUILD as for the tests (build)
 // They are made when the page changes, not in CI.
 import { execFileSync, spawn } from 'node:child_process';
@@ -34,7 +34,8 @@ const kH100 = 'traces/kineto_h100_qwen1.5-0.5b.json.gz';
 const kMi300x = 'traces/kineto_mi300x_qwen1.5-0.5b.json.gz';
 
 await start();
-for (const [name, file, hash, colorScheme, act] of [
+const kSize = { width: 1360, height: 820 };
+for (const [name, file, hash, colorScheme, act, viewport = kSize] of [
   ['view-overview', kAmd, 'view=overview', 'light'],
   [
     'view-timeline',
@@ -147,12 +148,23 @@ for (const [name, file, hash, colorScheme, act] of [
       await on.locator('svg[data-chart="roofline"]').waitFor();
     },
   ],
+  [
+    'view-roofline',
+    'workloads/vcopy/MI200',
+    '',
+    'light',
+    async (on) => {
+      await on.locator('nav[aria-label="contents"] a[href="#memory"]').click();
+      await on.locator('svg[data-chart="roofline"]').waitFor();
+    },
+    { width: 1360, height: 1240 },
+  ],
 ]) {
   if (process.argv.length > 3 && !process.argv.slice(3).includes(name)) continue;
   const opened = await open(Array.isArray(file) ? await compared(...file) : page(file), {
     hash,
     colorScheme,
-    viewport: { width: 1360, height: 820 },
+    viewport,
   });
   await opened.page.waitForTimeout(600);
   if (hash.includes('timeline')) await settled(opened.page);

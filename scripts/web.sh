@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the pages of analyze, view and flame from web/src into web/dist, the only built files that the repository holds. Run it
-# after a change in web/ and commit them; the tests web.page, web.view_page and web.flame_page fail when they differ.
+# after a change in web/ and commit them; the tests web.page, web.view_page and web.flame_page fail when they differ. Then
+# scripts/demo.py makes the pages of docs/demo with them, and e2e.demo_test compares.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/packages.sh build test

@@ -3,17 +3,17 @@
 
 #include "analysis/questions.h"
 #include "analysis/trim.h"
-#include "format/sample_trace.h"
+#include "support/trace_maker.h"
 
 namespace tacho::analysis {
 namespace {
 
-using test::Maker;
+using test::TraceMaker;
 constexpr int64_t kHour = 3'600'000'000'000;
 
 // One kernel of 50 ns at `start`, in a trace that knows no clock but its own.
 std::shared_ptr<const trace::Trace> without_clock(int64_t start) {
-  Maker made;
+  TraceMaker made;
   made.dispatch(made.queue_track(made.process(7, "app", event::kUnknown, ""), made.device("GPU 0"), 1), start, 50,
                 made.kernel("k"));
   return made.open();
@@ -52,7 +52,7 @@ TEST(Merge, TimesThatLieFarApartBeginTogether) {
 int64_t devices_of(const std::vector<std::tuple<std::string, int64_t, std::string>>& machines) {
   std::vector<MergeInput> inputs;
   for (const auto& [host, rank, uuid] : machines) {
-    Maker made;
+    TraceMaker made;
     const int64_t device = made.writer().dimension(event::row::Device{.kind = event::DeviceKind::kGpu,
                                                                       .index = 0,
                                                                       .name = made.writer().string("GPU 0"),
@@ -86,7 +86,7 @@ TEST(LaunchDelay, WithoutApiCallsSaysWhatIsMissing) {
   EXPECT_NE(answer->remarks[0].find("the API calls that launched the 1 GPU operation, and the trace holds none"),
             std::string::npos)
       << answer->remarks[0];
-  Maker nothing;
+  TraceMaker nothing;
   nothing.process(7);
   const auto empty = nothing.open();
   const auto of_nothing = launch_delay(*empty);

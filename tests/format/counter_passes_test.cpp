@@ -9,7 +9,8 @@
 #include "format/perfetto/perfetto_reader.h"
 #include "format/rocpd/rocpd.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"
-#include "format/sample_trace.h"
+#include "support/folder.h"
+#include "support/trace_maker.h"
 #include "trace/read/rows.h"
 
 namespace tacho::test {
@@ -17,7 +18,7 @@ namespace {
 
 // Two instances, 3 + 4 in the first pass and 30 + 40 in the second; a further counter only in the second.
 std::shared_ptr<const trace::Trace> in_two_passes() {
-  Maker made;
+  TraceMaker made;
   const int64_t process = made.process(77);
   const int64_t queue = made.queue_track(process, made.device("G", event::DeviceKind::kGpu, "gfx90a"), 2);
   made.call(made.thread_track(process, 77), 50, 10, made.function("launch"), 4);
@@ -36,9 +37,9 @@ using Writer = Status (*)(const trace::Trace&, const format::ExportTarget&, cons
 std::string written(Writer write, const std::string& name) {
   const Folder folder;
   std::vector<std::string> files;
-  const Status done = write(*in_two_passes(), {folder.file(name), "", ""}, {}, files);
+  const Status done = write(*in_two_passes(), {folder / name, "", ""}, {}, files);
   EXPECT_TRUE(done) << done.error().message;
-  return read_file(folder.file(name));
+  return read_file(folder / name);
 }
 
 // {counter: sum of its values} of a format that tacho reads back.
@@ -47,8 +48,8 @@ std::map<std::string, double> read_back(Writer write,
                                         const std::string& name) {
   const Folder folder;
   std::vector<std::string> files;
-  EXPECT_TRUE(write(*in_two_passes(), {folder.file(name), "", ""}, {}, files));
-  const auto opened = read(folder.file(name));
+  EXPECT_TRUE(write(*in_two_passes(), {folder / name, "", ""}, {}, files));
+  const auto opened = read(folder / name);
   EXPECT_TRUE(opened) << opened.error().message;
   std::map<std::string, double> sums;
   if (!opened) return sums;
@@ -91,7 +92,7 @@ TEST(CounterPasses, TheFirstCountsInCsv) {
   const Folder folder;
   std::vector<std::string> files;
   ASSERT_TRUE(format::write_csv(*in_two_passes(), {"", folder.path(), "a"}, {}, files));
-  const std::string text = read_file(folder.file("a_counter_collection.csv"));
+  const std::string text = read_file(folder / "a_counter_collection.csv");
   EXPECT_NE(text.find("\"TCC_HIT\",7.000000,"), std::string::npos) << text;
   EXPECT_NE(text.find("\"SQ_WAVES\",32.000000,"), std::string::npos) << text;
 }

@@ -5,7 +5,8 @@
 #include "format/csv/csv.h"
 #include "format/perfetto/perfetto.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"
-#include "format/sample_trace.h"
+#include "support/folder.h"
+#include "support/trace_maker.h"
 #include "walk/calls/call_index.h"
 
 namespace tacho::test {
@@ -13,7 +14,7 @@ namespace {
 
 // One kernel, which ran after as many further calls as the index remembers, and some.
 std::shared_ptr<const trace::Trace> with_a_late_kernel() {
-  Maker made;
+  TraceMaker made;
   const int64_t process = made.process(77), thread = made.thread_track(process, 77);
   const int64_t queue = made.queue_track(process, made.device("G", event::DeviceKind::kGpu, "gfx90a"), 2);
   const int64_t launch = made.function("hipLaunchKernel", event::Domain::kHipRuntime);
@@ -32,7 +33,7 @@ TEST(ForgottenCalls, AreToldByEveryWriter) {
     format::ExportOptions options;
     options.remarks = &remarks;
     options.kernel_rename = kernel_rename;
-    const Status done = write(*trace, {folder.file(name), folder.path(), "a"}, options, written);
+    const Status done = write(*trace, {folder / name, folder.path(), "a"}, options, written);
     EXPECT_TRUE(done) << done.error().message;
     return remarks;
   };

@@ -5,7 +5,8 @@
 #include "format/rocpd/rocpd.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"
 #include "format/rpd/rpd.h"
-#include "format/sample_trace.h"
+#include "support/folder.h"
+#include "support/trace_maker.h"
 #include "trace/read/rows.h"
 
 namespace tacho::test {
@@ -16,7 +17,7 @@ using Write = Status (*)(const trace::Trace&, const format::ExportTarget&, const
                          std::vector<std::string>&);
 
 std::shared_ptr<const trace::Trace> sample() {
-  Maker made;
+  TraceMaker made;
   const int64_t process = made.process(77);
   const int64_t main = made.thread_track(process, 77);
   const int64_t gpu = made.device("Accelerator", event::DeviceKind::kGpu, "gfx942");
@@ -33,9 +34,9 @@ std::shared_ptr<const trace::Trace> sample() {
 std::vector<int64_t> sizes_after(Write write, Read read, const std::string& name) {
   const Folder folder;
   std::vector<std::string> written;
-  const Status done = write(*sample(), {folder.file(name), "", ""}, {}, written);
+  const Status done = write(*sample(), {folder / name, "", ""}, {}, written);
   EXPECT_TRUE(done) << done.error().message;
-  const auto opened = read(folder.file(name));
+  const auto opened = read(folder / name);
   EXPECT_TRUE(opened) << opened.error().message;
   if (!opened) return {};
   std::vector<int64_t> sizes;
@@ -55,8 +56,8 @@ TEST(UnknownSize, ComesBackUnknown) {
 TEST(UnknownSize, IsNoNumberInChromeJson) {
   const Folder folder;
   std::vector<std::string> written;
-  ASSERT_TRUE(format::write_chrome_json(*sample(), {folder.file("a.json"), "", ""}, {}, written));
-  const std::string text = read_file(folder.file("a.json"));
+  ASSERT_TRUE(format::write_chrome_json(*sample(), {folder / "a.json", "", ""}, {}, written));
+  const std::string text = read_file(folder / "a.json");
   EXPECT_EQ(text.find("\"bytes\":"), text.rfind("\"bytes\":"));  // of one copy only
   EXPECT_EQ(text.find("9223372036854775808"), std::string::npos);
 }

@@ -23,6 +23,7 @@
 #include "roofline/peaks.h"
 #include "roofline/scale_work.h"
 #include "roofline/suite.h"
+#include "support/folder.h"
 #include "workload/ceilings.h"
 
 namespace tacho::roofline {
@@ -30,23 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder that goes with the test.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "tacho-roofline-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  std::string operator/(std::string_view name) const { return (fs::path(path_) / name).string(); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using test::Folder;
 
 std::string read(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

@@ -14,6 +14,7 @@
 
 #include "base/format.h"
 #include "event/times.h"
+#include "support/folder.h"
 #include "trace/cells.h"
 #include "trace/trace.h"
 #include "trace/write/writer.h"
@@ -24,25 +25,7 @@ using event::kUnknown;
 using event::Table;
 using Row = std::vector<int64_t>;
 
-// A folder that goes with the test.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "tacho-trace-test-XXXXXX").string();
-    path_ = mkdtemp(name.data()) != nullptr ? name : "";
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using test::Folder;
 
 inline std::vector<uint8_t> read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

@@ -3,13 +3,13 @@
 #include "view/live.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <chrono>
 #include <filesystem>
 #include <thread>
 
-#include "trace/write/writer.h"
+#include "support/folder.h"
+#include "support/trace_maker.h"
 
 namespace tacho::view {
 namespace {
@@ -18,25 +18,13 @@ namespace row = event::row;
 
 class Live : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string made = testing::TempDir() + "/live-XXXXXX";
-    ASSERT_NE(mkdtemp(made.data()), nullptr);
-    folder_ = made;
-    auto writer = trace::TraceWriter::create(folder_ + "/run.tacho", {});
-    ASSERT_TRUE(writer);
-    writer_ = std::move(*writer);
-    const int64_t process = writer_->dimension(row::Process{.pid = 7, .name = writer_->string("app")});
-    thread_ = writer_->dimension(row::Track{.kind = event::TrackKind::kThread, .process = process});
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void SetUp() override { thread_ = made_.thread_track(made_.process(7), 7); }
 
   // 100 calls of a function; earlier ones stay.
   void call(const std::string& name) {
-    const int64_t function =
-        writer_->dimension(row::Function{.name = writer_->string(name), .domain = event::Domain::kHipRuntime});
-    for (int i = 0; i < 100; ++i)
-      writer_->add(row::Api{.track = thread_, .start = next_ += 1000, .duration = 500, .dim = function});
-    ASSERT_TRUE(writer_->flush());
+    const int64_t function = made_.function(name, event::Domain::kHipRuntime);
+    for (int i = 0; i < 100; ++i) made_.call(thread_, next_ += 1000, 500, function);
+    ASSERT_TRUE(writer().flush());
   }
   static report::HttpResponse ask(LiveDocument& live, const std::string& path, const std::string& generation = {}) {
     report::HttpRequest request;
@@ -56,13 +44,15 @@ class Live : public testing::Test {
     return "no state with " + text;
   }
 
-  std::string folder_;
-  std::unique_ptr<trace::TraceWriter> writer_;
+  trace::TraceWriter& writer() { return made_.writer(); }
+
+  test::Folder folder_;
+  test::TraceMaker made_{folder_ / "run.tacho"};
   int64_t thread_ = 0, next_ = 1'000'000;
 };
 
 TEST_F(Live, GrowsStateByState) {
-  LiveDocument live(writer_->temporary_path(), folder_ + "/run.tacho");
+  LiveDocument live(writer().temporary_path(), folder_ / "run.tacho");
   EXPECT_NE(ask(live, "/api/document").body.find(R"("runs": [])"), std::string::npos);
   EXPECT_EQ(ask(live, "/api/overview").status, 404);
   call("second in the alphabet");
@@ -81,8 +71,8 @@ TEST_F(Live, GrowsStateByState) {
   EXPECT_EQ(ask(live, "/api/overview", "3").status, 409);
   EXPECT_EQ(ask(live, "/api/overview", "first").status, 400);
 
-  ASSERT_TRUE(writer_->finish());
-  auto trace = trace::Trace::open(folder_ + "/run.tacho");
+  ASSERT_TRUE(writer().finish());
+  auto trace = trace::Trace::open(folder_ / "run.tacho");
   ASSERT_TRUE(trace);
   live.finished(*trace, nullptr);
   const std::string last = ask(live, "/api/document").body;
@@ -92,12 +82,12 @@ TEST_F(Live, GrowsStateByState) {
 
 TEST_F(Live, NumbersOfNamesThatMeanSomethingElseAreTold) {
   call("one");
-  std::filesystem::copy_file(writer_->temporary_path(), folder_ + "/early");
-  auto early = trace::Trace::open(folder_ + "/early");
+  std::filesystem::copy_file(writer().temporary_path(), folder_ / "early");
+  auto early = trace::Trace::open(folder_ / "early");
   ASSERT_TRUE(early);
   const SliceNames before(**early);
   call("two");
-  auto later = trace::Trace::open(writer_->temporary_path());
+  auto later = trace::Trace::open(writer().temporary_path());
   ASSERT_TRUE(later);
   const SliceNames after(**later, &before);
   EXPECT_TRUE(after.kept());
@@ -114,7 +104,7 @@ TEST_F(Live, NumbersOfNamesThatMeanSomethingElseAreTold) {
 }
 
 TEST_F(Live, ARecordingThatIsGoneShowsNothing) {
-  LiveDocument live(folder_ + "/none", folder_ + "/run.tacho");
+  LiveDocument live(folder_ / "none", folder_ / "run.tacho");
   std::this_thread::sleep_for(std::chrono::milliseconds(700));
   EXPECT_NE(ask(live, "/api/document").body.find(R"("runs": [])"), std::string::npos);
 }

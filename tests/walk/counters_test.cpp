@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/trace_maker.h"
 #include "trace/read/rows.h"
-#include "trace/write/writer.h"
 
 namespace tacho::walk {
 namespace {
@@ -15,36 +15,26 @@ using C = event::column::CounterValue;
 class CounterPasses : public testing::Test {
  protected:
   CounterPasses() {
-    auto created = trace::TraceWriter::create_temporary();
-    EXPECT_TRUE(created);
-    writer_ = std::move(*created);
-    writer_->dimension(row::Track{.native = 1});
-    for (const char* name : {"waves", "cycles"}) writer_->dimension(row::Counter{.name = writer_->string(name)});
+    made_.writer().dimension(row::Track{.native = 1});
+    for (const char* name : {"waves", "cycles"}) made_.counter(name);
   }
   void value(int64_t start, int64_t counter, int64_t instance, int64_t pass, double value) {
-    writer_->add(row::CounterValue{.track = 1,
-                                   .start = start,
-                                   .ordinal = start / 100,
-                                   .dim = counter,
-                                   .instance = instance,
-                                   .pass = pass,
-                                   .value = std::bit_cast<int64_t>(value)});
+    made_.counter_value(1, start, start / 100, counter, instance, value, pass);
   }
   // (start, counter) -> value
   std::map<std::pair<int64_t, int64_t>, double> sums() {
-    const auto trace = writer_->finish_and_open();
-    EXPECT_TRUE(trace);
-    const auto passes = FirstPasses::make(**trace);
+    const auto trace = made_.open();
+    const auto passes = FirstPasses::make(*trace);
     EXPECT_TRUE(passes);
     std::map<std::pair<int64_t, int64_t>, double> out;
     Status status;
-    for (const auto& value : trace::rows<C::track, C::start, C::ordinal, C::dim, C::pass, C::value>(**trace, status))
+    for (const auto& value : trace::rows<C::track, C::start, C::ordinal, C::dim, C::pass, C::value>(*trace, status))
       if (passes->count(value.track, value.start, value.ordinal, value.dim, value.pass))
         out[{value.start, value.dim}] += value.value.value();
     EXPECT_TRUE(status);
     return out;
   }
-  std::unique_ptr<trace::TraceWriter> writer_;
+  test::TraceMaker made_;
 };
 
 TEST_F(CounterPasses, InstancesOfAPassAddUp) {

@@ -9,16 +9,14 @@
 #include <string>
 
 #include "analysis/stats.h"
+#include "support/trace_maker.h"
 #include "trace/rows.h"
 #include "walk/names/program_ranges.h"
 
 namespace tacho::analysis {
 namespace {
 
-namespace row = event::row;
-using trace::Folder;
 using trace::must;
-using trace::TraceWriter;
 
 TEST(OwnTime, FunctionsThatOnlyWait) {
   EXPECT_TRUE(python_waits("threading.py(359): wait"));
@@ -41,31 +39,21 @@ TEST(OwnTime, FunctionsThatOnlyWait) {
 // A host thread, a stream and the places that torch.profiler makes up.
 class Profiled {
  public:
-  Profiled() : writer_(must(TraceWriter::create(folder_ / "p.tacho", {}))) {
-    const int64_t process = writer_->dimension(row::Process{.pid = 7, .name = writer_->string("python3")});
-    const int64_t spans = writer_->dimension(row::Process{.pid = 0, .name = writer_->string("Spans")});
-    host_ = writer_->dimension(row::Track{.kind = event::TrackKind::kThread, .process = process, .native = 7});
-    queue_ = writer_->dimension(row::Track{.kind = event::TrackKind::kQueue, .process = process, .native = 1});
-    spans_ = writer_->dimension(row::Track{.kind = event::TrackKind::kThread, .process = spans, .native = 1});
+  Profiled() {
+    const int64_t process = made_.process(7, "python3"), spans = made_.process(0, "Spans");
+    host_ = made_.thread_track(process, 7);
+    queue_ = made_.queue_track(process, made_.device("G"), 1);
+    spans_ = made_.thread_track(spans, 1);
   }
   void call(event::Domain domain, std::string_view name, int64_t start, int64_t duration) {
-    writer_->add(row::Api{.track = host_,
-                          .start = start,
-                          .duration = duration,
-                          .dim = writer_->dimension(row::Function{.name = writer_->string(name), .domain = domain}),
-                          .correlation = 0,
-                          .result = 0});
+    made_.call(host_, start, duration, made_.function(name, domain));
   }
   void range(int64_t track, std::string_view name, int64_t start, int64_t duration,
              event::MarkerKind kind = event::MarkerKind::kPushPop) {
-    writer_->add(row::Marker{.track = track,
-                             .start = start,
-                             .duration = duration,
-                             .dim = writer_->dimension(row::Label{.name = writer_->string(name), .kind = kind}),
-                             .payload = 0});
+    made_.marker(track, start, duration, made_.label(name, kind));
   }
   const trace::Trace& trace() {
-    trace_ = must(writer_->finish_and_open());
+    trace_ = made_.open();
     return *trace_;
   }
   int64_t host() const { return host_; }
@@ -73,8 +61,7 @@ class Profiled {
   int64_t spans() const { return spans_; }
 
  private:
-  Folder folder_;
-  std::unique_ptr<TraceWriter> writer_;
+  test::TraceMaker made_;
   std::shared_ptr<const trace::Trace> trace_;
   int64_t host_ = 0, queue_ = 0, spans_ = 0;
 };

@@ -8,31 +8,22 @@
 #include <utility>
 #include <vector>
 
+#include "support/trace_maker.h"
 #include "trace/rows.h"
 
 namespace tacho::analysis {
 namespace {
 
-namespace row = event::row;
 using trace::Folder;
 using trace::must;
-using trace::TraceWriter;
 
 std::shared_ptr<const trace::Trace> marked(const Folder& folder, const std::string& name,
                                            const std::vector<std::pair<int64_t, std::string>>& markers,
                                            const std::string& mark = "") {
-  auto writer = must(TraceWriter::create(folder / name, {}));
-  const int64_t process = writer->dimension(row::Process{.pid = 1, .start = 0, .name = writer->string("p")});
-  const int64_t thread = writer->dimension(row::Thread{.process = process, .tid = 1});
-  const int64_t track = writer->dimension(
-      row::Track{.kind = event::TrackKind::kThread, .process = process, .thread = thread, .native = 1});
-  for (const auto& [start, text] : markers)
-    writer->add(row::Marker{
-        .track = track,
-        .start = start,
-        .duration = text == mark ? 0 : 10,
-        .dim = writer->dimension(row::Label{.name = writer->string(text), .kind = event::MarkerKind::kPushPop})});
-  return must(writer->finish_and_open());
+  test::TraceMaker made(folder / name);
+  const int64_t track = made.thread_track(made.process(1), 1);
+  for (const auto& [start, text] : markers) made.marker(track, start, text == mark ? 0 : 10, made.label(text));
+  return made.open();
 }
 
 TEST(CommonMarker, IsTheFirstOfTheFirstTraceThatTheOtherHas) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "support/trace_maker.h"
 #include "trace/rows.h"
 
 namespace tacho::analysis {
@@ -22,38 +23,21 @@ using trace::TraceWriter;
 
 // A thread that launches once a millisecond inside of ranges, as torch.autograd.profiler.emit_nvtx makes them.
 TEST(StackTree, RangesThatDifferByTheirNumbersOnlyAreOne) {
-  const Folder folder;
-  auto writer = must(TraceWriter::create(folder / "t.tacho", {}));
-  const int64_t process =
-      writer->dimension(row::Process{.pid = 1, .parent_pid = 0, .start = 0, .name = writer->string("p")});
-  const int64_t thread = writer->dimension(row::Thread{.process = process, .tid = 1});
-  const int64_t host = writer->dimension(
-      row::Track{.kind = event::TrackKind::kThread, .process = process, .thread = thread, .native = 1});
-  const int64_t queue =
-      writer->dimension(row::Track{.kind = event::TrackKind::kQueue, .process = process, .native = 7});
-  const int64_t launch = writer->dimension(row::Function{.name = writer->string("cuLaunchKernel")});
-  const int64_t kernel = writer->dimension(row::Kernel{.name = writer->string("k")});
+  test::TraceMaker made;
+  const int64_t process = made.process(1), host = made.thread_track(process, 1),
+                queue = made.queue_track(process, 0, 7), kernel = made.kernel("k");
+  const int64_t launch = made.function("cuLaunchKernel", event::Domain::kCudaDriver);
   int64_t whole = 0;
   for (int64_t i = 0; i < 20; ++i) {
     const int64_t at = 1'000'000 * (i + 1);
     const std::string name = i % 2 == 0 ? fmt::format("aten::mm, seq = {}, op_id = {}", i, 3 * i)
                                         : fmt::format("aten::relu, op_id = {}, sizes = [[{}]]", i, i);
-    const int64_t label =
-        writer->dimension(row::Label{.name = writer->string(name), .kind = event::MarkerKind::kPushPop});
-    writer->add(row::Marker{.track = host, .start = at, .duration = 500'000, .dim = label});
-    writer->add(row::Api{
-        .track = host, .start = at + 1000, .duration = 2000, .dim = launch, .correlation = i + 1, .result = 0});
-    writer->add(row::Dispatch{.track = queue,
-                              .start = at + 5000,
-                              .duration = 100 + i,
-                              .dim = kernel,
-                              .correlation = i + 1,
-                              .queued_ahead = 0,
-                              .submit_ahead = 0,
-                              .ordinal = i});
+    made.marker(host, at, 500'000, made.label(name));
+    made.call(host, at + 1000, 2000, launch, i + 1);
+    made.dispatch(queue, at + 5000, 100 + i, kernel, i + 1, i);
     whole += 100 + i;
   }
-  const StackTree tree = must(stack_tree(*must(writer->finish_and_open())));
+  const StackTree tree = must(stack_tree(*made.open()));
   EXPECT_EQ(tree.gpu_ns, whole);
   int64_t sum = 0;
   std::vector<std::string> markers;
@@ -68,28 +52,15 @@ TEST(StackTree, RangesThatDifferByTheirNumbersOnlyAreOne) {
 // Operators and functions of Python that torch.profiler recorded lie around launches as ranges do, and say which stack
 // launched.
 TEST(StackTree, OperatorsAndPythonFunctionsLieAroundTheirLaunches) {
-  const Folder folder;
-  auto writer = must(TraceWriter::create(folder / "t.tacho", {}));
-  const int64_t process =
-      writer->dimension(row::Process{.pid = 1, .parent_pid = 0, .start = 0, .name = writer->string("p")});
-  const int64_t thread = writer->dimension(row::Thread{.process = process, .tid = 1});
-  const int64_t host = writer->dimension(
-      row::Track{.kind = event::TrackKind::kThread, .process = process, .thread = thread, .native = 1});
-  const int64_t queue =
-      writer->dimension(row::Track{.kind = event::TrackKind::kQueue, .process = process, .native = 7});
+  test::TraceMaker made;
+  const int64_t process = made.process(1), host = made.thread_track(process, 1),
+                queue = made.queue_track(process, 0, 7), kernel = made.kernel("k");
   const auto open = [&](std::string_view name, event::Domain domain, int64_t start, int64_t duration,
                         int64_t correlation = 0) {
-    writer->add(row::Api{.track = host,
-                         .start = start,
-                         .duration = duration,
-                         .dim = writer->dimension(row::Function{.name = writer->string(name), .domain = domain}),
-                         .correlation = correlation,
-                         .result = 0});
+    made.call(host, start, duration, made.function(name, domain), correlation);
   };
-  const int64_t kernel = writer->dimension(row::Kernel{.name = writer->string("k")});
   const auto ran = [&](int64_t start, int64_t duration, int64_t correlation) {
-    writer->add(
-        row::Dispatch{.track = queue, .start = start, .duration = duration, .dim = kernel, .correlation = correlation});
+    made.dispatch(queue, start, duration, kernel, correlation);
   };
   // The inner one comes first where both begin together.
   open("aten::mm", event::Domain::kOperator, 100, 50);
@@ -102,7 +73,7 @@ TEST(StackTree, OperatorsAndPythonFunctionsLieAroundTheirLaunches) {
   ran(500, 7, 1);
   ran(600, 20, 2);
   ran(700, 300, 3);
-  const StackTree tree = must(stack_tree(*must(writer->finish_and_open())));
+  const StackTree tree = must(stack_tree(*made.open()));
   std::set<std::string> stacks;
   for (const StackRow& each : stack_rows(tree, StackBy::kStack))
     stacks.insert(fmt::format("{} {}", each.stack, each.gpu_ns));

@@ -5,7 +5,8 @@
 
 #include <cstdio>
 
-#include "format/sample_trace.h"
+#include "support/folder.h"
+#include "support/trace_maker.h"
 
 namespace tacho::test {
 namespace {
@@ -14,17 +15,16 @@ namespace {
 std::string python(const trace::Trace& trace, const std::string& program, const format::ExportOptions& options = {}) {
   Folder folder;
   std::vector<std::string> written;
-  const Status done = format::write_chrome_json(trace, {folder.file("t.json"), "", ""}, options, written);
+  const Status done = format::write_chrome_json(trace, {folder / "t.json", "", ""}, options, written);
   EXPECT_TRUE(done) << done.error().message;
-  std::ofstream(folder.file("p.py"))
+  std::ofstream(folder / "p.py")
       << "import json,sys\n"
          "def strict(x): raise ValueError(x)\n"
          "d=json.load(open(sys.argv[1],encoding='utf-8',errors='strict'),parse_constant=strict)\n"
          "e=d['traceEvents']\n"
          "x=[i for i in e if i['ph']=='X']\n"
       << program;
-  std::FILE* const pipe =
-      popen(("python3 " + folder.file("p.py") + " " + folder.file("t.json") + " 2>&1").c_str(), "r");
+  std::FILE* const pipe = popen(("python3 " + folder / "p.py" + " " + folder / "t.json" + " 2>&1").c_str(), "r");
   std::string out;
   char buffer[4096];
   while (const size_t size = fread(buffer, 1, sizeof buffer, pipe)) out.append(buffer, size);
@@ -33,7 +33,7 @@ std::string python(const trace::Trace& trace, const std::string& program, const 
 }
 
 TEST(ChromeJson, SlicesFlowsCounters) {
-  Maker made;
+  TraceMaker made;
   made.clock(1'000'000, 5'000'000);
   const int64_t process = made.process(77, "app"), main = made.thread_track(process, 77, "app");
   const int64_t gpu = made.device("G"), queue = made.queue_track(process, gpu, 1);
@@ -71,7 +71,7 @@ TEST(ChromeJson, SlicesFlowsCounters) {
 }
 
 TEST(ChromeJson, ValidForAnyName) {
-  Maker made;
+  TraceMaker made;
   const int64_t process = made.process(5, "a\"\\\x01\xff");
   const int64_t thread = made.thread_track(process, 5, "t\xfe"),
                 queue = made.queue_track(process, made.device("G\n"), 1);
@@ -100,12 +100,12 @@ TEST(ChromeJson, ValidForAnyName) {
 }
 
 TEST(ChromeJson, EmptyTrace) {
-  Maker made;
+  TraceMaker made;
   EXPECT_EQ(python(*made.open(), "print(e)\n"), "[]\n");
 }
 
 TEST(ChromeJson, NegativeAndUnknownTimes) {
-  Maker made;
+  TraceMaker made;
   const int64_t thread = made.thread_track(made.process(5), 5);
   made.call(thread, -5000, 10, made.function("before zero"), 1);
   made.call(thread, 100, kUnknown, made.function("open"), 2);
@@ -115,7 +115,7 @@ TEST(ChromeJson, NegativeAndUnknownTimes) {
 }
 
 TEST(ChromeJson, ValuesThatAreNotFinite) {
-  Maker made;
+  TraceMaker made;
   const int64_t process = made.process(5), counter = made.counter("c");
   for (const double value : {1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
     made.reading(process, 0, counter, "c", 100, value);

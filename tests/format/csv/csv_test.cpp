@@ -8,8 +8,9 @@
 
 #include "base/text/utf8.h"
 #include "format/csv/parts.h"
-#include "format/sample_trace.h"
+#include "support/folder.h"
 #include "support/golden.h"
+#include "support/trace_maker.h"
 
 namespace tacho::test {
 namespace {
@@ -22,7 +23,7 @@ Files files_of(const trace::Trace& trace, format::ExportOptions options = {}, co
   const Status done = format::write_csv(trace, {"", folder.path(), prefix}, options, written);
   EXPECT_TRUE(done) << done.error().message;
   Files files;
-  for (const std::string& name : folder.names()) files[name] = read_file(folder.file(name));
+  for (const std::string& name : folder.names()) files[name] = read_file(folder / name);
   EXPECT_EQ(written.size(), files.size());
   return files;
 }
@@ -64,7 +65,7 @@ std::vector<std::vector<std::string>> fields(const std::string& text) {
 }
 
 std::shared_ptr<const trace::Trace> sample(bool amd) {
-  Maker made;
+  TraceMaker made;
   made.clock(0, 1000);
   const int64_t process = made.process(77, "app");
   const int64_t main = made.thread_track(process, 77, "app");
@@ -140,7 +141,7 @@ TEST(Csv, Statistics) {
 
 // A clock that runs 1 in 2000 faster than the trace's: converted ends would not be a duration after their starts.
 TEST(Csv, SumsOfRowsAreThoseOfStatistics) {
-  Maker made;
+  TraceMaker made;
   for (int64_t at = 0; at <= 10; ++at) made.clock(at * 100'000, 5'000'000 + at * 100'050);
   const int64_t process = made.process(77, "app"), gpu = made.device("GPU");
   const int64_t queue = made.queue_track(process, gpu, 1), main = made.thread_track(process, 77);
@@ -165,7 +166,7 @@ TEST(Csv, SumsOfRowsAreThoseOfStatistics) {
 }
 
 TEST(Csv, NothingOfAProcessWithoutRows) {
-  Maker made;
+  TraceMaker made;
   const int64_t process = made.process(10), sampled = made.process(11);
   made.call(made.thread_track(process, 10), 0, 5, made.function("f"), 1);
   made.writer().add(event::row::Sample{.track = made.thread_track(sampled, 11), .start = 5, .duration = 10});
@@ -191,7 +192,7 @@ TEST(Csv, NumberFormats) {
 }
 
 TEST(Csv, CounterCollection) {
-  Maker made;
+  TraceMaker made;
   const int64_t process = made.process(77);
   const int64_t main = made.thread_track(process, 77),
                 queue = made.queue_track(process, made.device("G", event::DeviceKind::kGpu, "gfx90a"), 2);
@@ -214,7 +215,7 @@ TEST(Csv, CounterCollection) {
 }
 
 TEST(Csv, KernelRenameChangesTraceAndStatistics) {
-  Maker made;
+  TraceMaker made;
   const int64_t process = made.process(5);
   const int64_t thread = made.thread_track(process, 5), queue = made.queue_track(process, made.device("G"), 1),
                 kernel = made.kernel("k");
@@ -234,7 +235,7 @@ TEST(Csv, KernelRenameChangesTraceAndStatistics) {
 }
 
 TEST(Csv, NamesOfAnyBytesAndLength) {
-  Maker made;
+  TraceMaker made;
   const int64_t process = made.process(5);
   const int64_t thread = made.thread_track(process, 5), queue = made.queue_track(process, made.device("G"), 1);
   const std::string names[] = {std::string(64 * 1024, '"'), "line\nbreak, comma", "\xff\x01",
@@ -254,7 +255,7 @@ TEST(Csv, NamesOfAnyBytesAndLength) {
 }
 
 TEST(Csv, OneProcessOfSeveralAndMinimum) {
-  Maker made;
+  TraceMaker made;
   for (int64_t pid = 10; pid < 13; ++pid) {
     const int64_t process = made.process(pid);
     made.call(made.thread_track(process, pid), 0, pid, made.function("f"), 1);
@@ -275,21 +276,21 @@ TEST(Csv, AllOrNothing) {
   Folder folder;
   const auto trace = sample(true);
   std::vector<std::string> written;
-  std::ofstream(folder.file("77_marker_api_trace.csv")) << "mine";
+  std::ofstream(folder / "77_marker_api_trace.csv") << "mine";
   const Status refused = format::write_csv(*trace, {"", folder.path(), "77"}, {}, written);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("77_marker_api_trace.csv exists"), std::string::npos)
       << refused.error().message;
   EXPECT_EQ(folder.names(), std::vector<std::string>{"77_marker_api_trace.csv"});
-  EXPECT_EQ(read_file(folder.file("77_marker_api_trace.csv")), "mine");
+  EXPECT_EQ(read_file(folder / "77_marker_api_trace.csv"), "mine");
   format::ExportOptions options;
   options.overwrite = true;
   EXPECT_TRUE(format::write_csv(*trace, {"", folder.path(), "77"}, options, written));
-  EXPECT_NE(read_file(folder.file("77_marker_api_trace.csv")), "mine");
+  EXPECT_NE(read_file(folder / "77_marker_api_trace.csv"), "mine");
 }
 
 TEST(Csv, AgentInfo) {
-  Maker made;
+  TraceMaker made;
   made.process(5);
   const int64_t gpu = made.device("MI300X", event::DeviceKind::kGpu, "gfx942");
   made.writer().property(Table::kDevice, gpu, "compute units", "304");

@@ -7,7 +7,8 @@
 #include <set>
 
 #include "format/perfetto/perfetto_reader.h"
-#include "format/sample_trace.h"
+#include "support/folder.h"
+#include "support/trace_maker.h"
 
 namespace tacho::test {
 namespace {
@@ -17,11 +18,11 @@ namespace row = event::row;
 PerfettoTrace perfetto_of(const trace::Trace& trace, const format::ExportOptions& options = {}) {
   Folder folder;
   std::vector<std::string> written;
-  const Status done = format::write_perfetto(trace, {folder.file("t.pftrace"), "", ""}, options, written);
+  const Status done = format::write_perfetto(trace, {folder / "t.pftrace", "", ""}, options, written);
   EXPECT_TRUE(done) << done.error().message;
-  EXPECT_EQ(written, std::vector<std::string>{folder.file("t.pftrace")});
+  EXPECT_EQ(written, std::vector<std::string>{folder / "t.pftrace"});
   EXPECT_EQ(folder.names(), std::vector<std::string>{"t.pftrace"});
-  PerfettoTrace read = read_perfetto(read_file(folder.file("t.pftrace")));
+  PerfettoTrace read = read_perfetto(read_file(folder / "t.pftrace"));
   EXPECT_EQ(read.errors, std::vector<std::string>{});
   return read;
 }
@@ -43,7 +44,7 @@ int64_t end_of(const PerfettoTrace& trace, const PerfettoEvent& event) {
 }
 
 TEST(Perfetto, TracksSlicesFlowsAndClocks) {
-  Maker made;
+  TraceMaker made;
   made.clock(10'000, 1'010'000);
   made.clock(20'000, 1'020'010);  // BOOTTIME runs 1 in 1000 faster
   const int64_t process = made.process(77, "app");
@@ -117,7 +118,7 @@ TEST(Perfetto, TracksSlicesFlowsAndClocks) {
 
 // rocprofv3's JSON has for each dispatch its stream, its hardware queue and the thread that launched it.
 TEST(Perfetto, StreamsOfLaunchingThreadsAreTracksOfTheirOwn) {
-  Maker made;
+  TraceMaker made;
   const int64_t process = made.process(77, "app"), gpu = made.device("Big GPU");
   const int64_t main = made.thread_track(process, 77, "app");
   const int64_t thread =
@@ -156,7 +157,7 @@ TEST(Perfetto, StreamsOfLaunchingThreadsAreTracksOfTheirOwn) {
 }
 
 TEST(Perfetto, OverlapGoesToLanesOfTheSameName) {
-  Maker made;
+  TraceMaker made;
   const int64_t process = made.process(5);
   const int64_t thread = made.thread_track(process, 5), ranges = made.range_track(process);
   const int64_t gpu = made.device("G"), queue = made.queue_track(process, gpu, 1);
@@ -193,7 +194,7 @@ TEST(Perfetto, OverlapGoesToLanesOfTheSameName) {
 }
 
 TEST(Perfetto, UnknownEnds) {
-  Maker made;
+  TraceMaker made;
   const int64_t process = made.process(5);
   const int64_t thread = made.thread_track(process, 5), queue = made.queue_track(process, made.device("G"), 1);
   made.call(thread, 100, kUnknown, made.function("never returned"), 1, kUnknown);
@@ -211,7 +212,7 @@ TEST(Perfetto, UnknownEnds) {
 }
 
 TEST(Perfetto, ClocksAndTimesThatMakeNoSense) {
-  Maker made;
+  TraceMaker made;
   made.clock(1'000, 50'000);
   made.clock(2'000, 10'000);  // BOOTTIME jumped back
   made.clock(3'000, 90'000);  // and far ahead
@@ -229,7 +230,7 @@ TEST(Perfetto, ClocksAndTimesThatMakeNoSense) {
 }
 
 TEST(Perfetto, Counters) {
-  Maker made;
+  TraceMaker made;
   const int64_t process = made.process(5);
   const int64_t thread = made.thread_track(process, 5), gpu = made.device("G"),
                 queue = made.queue_track(process, gpu, 1);
@@ -264,7 +265,7 @@ TEST(Perfetto, Counters) {
 }
 
 TEST(Perfetto, NamesOfAnyBytesAndLength) {
-  Maker made;
+  TraceMaker made;
   const int64_t process = made.process(5);
   const int64_t thread = made.thread_track(process, 5), queue = made.queue_track(process, made.device("G"), 1);
   const std::string names[] = {"quote\" back\\slash",     std::string("nul\0inside", 10), "\x01\x1f\x7f",
@@ -283,7 +284,7 @@ TEST(Perfetto, NamesOfAnyBytesAndLength) {
 }
 
 TEST(Perfetto, SeveralProcessesAndEqualPids) {
-  Maker made;
+  TraceMaker made;
   const int64_t first = made.process(5, "a", 0, "host1"), second = made.process(5, "a", 1, "host2"),
                 third = made.process(0, "unknown", kUnknown, "host1");
   for (const int64_t process : {first, second, third}) {
@@ -310,7 +311,7 @@ TEST(Perfetto, SeveralProcessesAndEqualPids) {
 }
 
 TEST(Perfetto, TenThousandThreadsAndQueues) {
-  Maker made;
+  TraceMaker made;
   const int64_t process = made.process(1);
   const int64_t gpu = made.device("G"), kernel = made.kernel("k"), function = made.function("f");
   for (int i = 0; i < 10'000; ++i) {
@@ -324,7 +325,7 @@ TEST(Perfetto, TenThousandThreadsAndQueues) {
 }
 
 TEST(Perfetto, MostOverlapOfOneQueue) {
-  Maker made;
+  TraceMaker made;
   const int64_t queue = made.queue_track(made.process(1), made.device("G"), 1), kernel = made.kernel("k");
   for (int i = 0; i < 2000; ++i)
     made.dispatch(queue, i, 100'000, kernel);  // all at the same time: more than there are lanes
@@ -335,7 +336,7 @@ TEST(Perfetto, MostOverlapOfOneQueue) {
 }
 
 TEST(Perfetto, KernelRename) {
-  Maker made;
+  TraceMaker made;
   const int64_t process = made.process(5);
   const int64_t thread = made.thread_track(process, 5), other = made.thread_track(process, 6);
   const int64_t queue = made.queue_track(process, made.device("G"), 1), kernel = made.kernel("k"),
@@ -359,7 +360,7 @@ TEST(Perfetto, KernelRename) {
 }
 
 TEST(Perfetto, CallStacks) {
-  Maker made;
+  TraceMaker made;
   const int64_t thread = made.thread_track(made.process(5), 6);
   const auto frame = [&](std::string_view function, std::string_view module) {
     return made.writer().dimension(
@@ -378,7 +379,7 @@ TEST(Perfetto, CallStacks) {
 }
 
 TEST(Perfetto, DomainsCanBeLeftOut) {
-  Maker made;
+  TraceMaker made;
   const int64_t process = made.process(5);
   const int64_t thread = made.thread_track(process, 5), queue = made.queue_track(process, made.device("G"), 1);
   made.call(thread, 0, 5, made.function("cl"), 1);

@@ -10,7 +10,8 @@
 #include "format/format.h"
 #include "format/perfetto/perfetto.h"
 #include "format/perfetto/perfetto_maker.h"
-#include "format/sample_trace.h"
+#include "support/folder.h"
+#include "support/trace_maker.h"
 
 namespace tacho::test {
 namespace {
@@ -19,16 +20,16 @@ using TracePointer = std::shared_ptr<const trace::Trace>;
 
 TracePointer read_bytes(const std::string& bytes, const std::string& name = "t.pftrace") {
   Folder folder;
-  std::ofstream(folder.file(name), std::ios::binary) << bytes;
-  auto trace = format::open_any(folder.file(name));
+  std::ofstream(folder / name, std::ios::binary) << bytes;
+  auto trace = format::open_any(folder / name);
   EXPECT_TRUE(trace) << (trace ? "" : trace.error().message);
   return trace ? *trace : nullptr;
 }
 
 std::string refusal_of(const std::string& bytes) {
   Folder folder;
-  std::ofstream(folder.file("t.pftrace"), std::ios::binary) << bytes;
-  const auto trace = format::perfetto::read(folder.file("t.pftrace"));
+  std::ofstream(folder / "t.pftrace", std::ios::binary) << bytes;
+  const auto trace = format::perfetto::read(folder / "t.pftrace");
   return trace ? "" : trace.error().message;
 }
 

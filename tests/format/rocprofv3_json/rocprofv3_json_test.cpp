@@ -12,8 +12,9 @@
 #include "format/csv/csv.h"
 #include "format/format.h"
 #include "format/rocprofv3_json/rocprofv3_document.h"
-#include "format/sample_trace.h"
+#include "support/folder.h"
 #include "support/golden.h"
+#include "support/trace_maker.h"
 #include "trace/read/rows.h"
 
 namespace tacho::test {
@@ -49,7 +50,7 @@ TEST(Rocprofv3Json, RecordingOfEightGpus) {
   EXPECT_EQ(folder.names(), (std::vector<std::string>{"908_agent_info.csv", "908_domain_stats.csv",
                                                       "908_kernel_stats.csv", "908_kernel_trace.csv"}));
   // The truth, straight from the text.
-  std::ofstream(folder.file("check.py")) << R"(
+  std::ofstream(folder / "check.py") << R"(
 import collections, csv, gzip, json, sys
 folder = sys.argv[2]
 d = json.load(gzip.open(sys.argv[1]))['rocprofiler-sdk-tool'][0]
@@ -84,13 +85,13 @@ for a, row in zip(d['agents'], infos):
     wrong += row['Workgroup_Max_Dim_X'] != str(a['workgroup_max_dim']['x'])
 print(len(rows), different, stats == dict(total), len(infos), wrong)
 )";
-  EXPECT_EQ(run("python3 " + folder.file("check.py") + " " + file + " " + folder.path()), "0 0 True 10 0\n");
+  EXPECT_EQ(run("python3 " + folder / "check.py" + " " + file + " " + folder.path()), "0 0 True 10 0\n");
 }
 
 Result<std::shared_ptr<const trace::Trace>> read_text(const std::string& text) {
   Folder folder;
-  std::ofstream(folder.file("r.json")) << text;
-  return format::rocprofv3::read(folder.file("r.json"));
+  std::ofstream(folder / "r.json") << text;
+  return format::rocprofv3::read(folder / "r.json");
 }
 
 void check_sections(const trace::Trace& trace, int64_t notes = 1) {
@@ -98,7 +99,7 @@ void check_sections(const trace::Trace& trace, int64_t notes = 1) {
   std::vector<std::string> written;
   ASSERT_TRUE(format::write_csv(trace, {"", folder.path(), "p"}, {}, written));
   std::string text;
-  for (const std::string& name : folder.names()) text += "== " + name + "\n" + read_file(folder.file(name));
+  for (const std::string& name : folder.names()) text += "== " + name + "\n" + read_file(folder / name);
   EXPECT_TRUE(is_golden(text, "format/rocprofv3_json/as_csv.out"));
   EXPECT_EQ(trace.text(Table::kProcess, 1, column::Process::command), "/bin/app -n 3");
   EXPECT_EQ(trace.text(Table::kProcess, 1, column::Process::name), "app");
@@ -167,15 +168,15 @@ TEST(Rocprofv3Json, WrittenAndReadAgain) {
   ASSERT_TRUE(trace) << trace.error().message;
   Folder folder;
   std::vector<std::string> written;
-  const Status done = format::rocprofv3::write(**trace, {folder.file("w.json"), "", ""}, {}, written);
+  const Status done = format::rocprofv3::write(**trace, {folder / "w.json", "", ""}, {}, written);
   ASSERT_TRUE(done) << done.error().message;
-  const auto again = format::open_any(folder.file("w.json"));
+  const auto again = format::open_any(folder / "w.json");
   ASSERT_TRUE(again) << again.error().message;
   check_sections(**again, 0);
 }
 
 TEST(Rocprofv3Json, WrittenForAnyNameAndApi) {
-  Maker made;
+  TraceMaker made;
   const int64_t process = made.process(9, "a\"\xff");
   const int64_t thread = made.thread_track(process, 9), queue = made.queue_track(process, made.device("G\n"), 1);
   made.call(thread, 100, 5, made.function("cl\x01"), 1);
@@ -184,8 +185,8 @@ TEST(Rocprofv3Json, WrittenForAnyNameAndApi) {
   made.marker(thread, 90, 50, made.label("m\\", event::MarkerKind::kStartStop));
   Folder folder;
   std::vector<std::string> written;
-  ASSERT_TRUE(format::rocprofv3::write(*made.open(), {folder.file("w.json"), "", ""}, {}, written));
-  std::ofstream(folder.file("p.py"))
+  ASSERT_TRUE(format::rocprofv3::write(*made.open(), {folder / "w.json", "", ""}, {}, written));
+  std::ofstream(folder / "p.py")
       << "import json,sys\n"
          "d=json.load(open(sys.argv[1]))['rocprofiler-sdk-tool'][0]; b=d['buffer_records']; "
          "k=d['strings']['buffer_records']\n"
@@ -196,7 +197,7 @@ TEST(Rocprofv3Json, WrittenForAnyNameAndApi) {
          "print(i['thread_id'],i['dispatch_info']['workgroup_size'],len(d['kernel_symbols'][0]['kernel_name']))\n"
          "m=b['marker_api'][0]; print([s['value'] for s in d['strings']['marker_api'] if "
          "s['key']==m['correlation_id']['internal']])\n";
-  EXPECT_EQ(run("python3 " + folder.file("p.py") + " " + folder.file("w.json")),
+  EXPECT_EQ(run("python3 " + folder / "p.py" + " " + folder / "w.json"),
             "[('cuda_api', 1), ('kernel_dispatch', 1), ('marker_api', 1), ('opencl_api', 1)]\n"
             "CUDA_RUNTIME_API cudaMalloc 0\n"
             "9 {'x': 64, 'y': 1, 'z': 1} 70000\n"
@@ -204,7 +205,7 @@ TEST(Rocprofv3Json, WrittenForAnyNameAndApi) {
 }
 
 TEST(Rocprofv3Json, EveryApiComesBackAsItself) {
-  Maker made;
+  TraceMaker made;
   const int64_t process = made.process(9, "app"), thread = made.thread_track(process, 9);
   std::map<std::string, event::Domain> expected;
   for (int64_t at = 0; at < static_cast<int64_t>(event::Domain::kEnd); ++at) {
@@ -216,8 +217,8 @@ TEST(Rocprofv3Json, EveryApiComesBackAsItself) {
   made.marker(thread, 90, 50, made.label("range"));
   Folder folder;
   std::vector<std::string> written;
-  ASSERT_TRUE(format::rocprofv3::write(*made.open(), {folder.file("w.json"), "", ""}, {}, written));
-  const auto again = format::open_any(folder.file("w.json"));
+  ASSERT_TRUE(format::rocprofv3::write(*made.open(), {folder / "w.json", "", ""}, {}, written));
+  const auto again = format::open_any(folder / "w.json");
   ASSERT_TRUE(again) << again.error().message;
   std::map<std::string, event::Domain> found;
   for (int64_t row = 1; row < (*again)->rows(Table::kFunction); ++row)

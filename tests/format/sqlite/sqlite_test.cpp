@@ -12,22 +12,12 @@
 
 #include "format/sqlite/bulk.h"
 #include "format/sqlite/database.h"
+#include "support/folder.h"
 
 namespace tacho::sqlite {
 namespace {
 
-class Folder {
- public:
-  Folder() {
-    char name[] = "/tmp/tacho-test-XXXXXX";
-    path_ = mkdtemp(name);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
+using test::Folder;
 
 std::string one(const std::string& path, const std::string& sql) {
   sqlite3* raw = nullptr;

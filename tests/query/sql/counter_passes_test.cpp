@@ -1,15 +1,15 @@
 // SQL's rocpd tables hold the counter values that an exported rocpd file holds: of several passes those of the first.
 #include <gtest/gtest.h>
 
-#include "format/sample_trace.h"
 #include "query/sql/session.h"
 #include "reference.h"
+#include "support/trace_maker.h"
 
 namespace tacho::query {
 namespace {
 
 TEST(CounterPassesInSql, TheFirstCounts) {
-  test::Maker made;
+  test::TraceMaker made;
   const int64_t process = made.process(77);
   const int64_t queue = made.queue_track(process, made.device("G", event::DeviceKind::kGpu, "gfx90a"), 2);
   for (int64_t dispatch = 0; dispatch < 2; ++dispatch)

@@ -81,14 +81,6 @@ void change(sqlite3* connection, const std::string& sql) {
 
 }  // namespace
 
-Folder::Folder() {
-  char name[] = "/tmp/tacho-test-XXXXXX";
-  path_ = mkdtemp(name);
-}
-Folder::~Folder() {
-  std::filesystem::remove_all(path_);
-}
-
 void make_plain_trace(const std::string& path) {
   make(path, [](trace::TraceWriter& writer) {
     Rows rows(writer);

@@ -6,19 +6,11 @@
 #include <map>
 #include <string>
 
+#include "support/folder.h"
+
 namespace tacho::query {
 
-/// A folder that goes with the object.
-class Folder {
- public:
-  Folder();
-  ~Folder();
-  Folder(const Folder&) = delete;
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
+using test::Folder;
 
 /// Two processes, three queues on two devices, 24 launches of four kernels (two of equal display name), copies,
 /// markers, readings. Some durations are unknown, numbers reach from negative to huge, and chunks hold 8 rows.

@@ -1,12 +1,11 @@
 // The cost of a statement: which columns of which chunks are decoded, and which steps of SQLite's plan are left over.
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "query/sql/session.h"
+#include "support/folder.h"
 #include "trace/write/writer.h"
 
 namespace tacho::query {
@@ -21,11 +20,9 @@ constexpr int64_t kRows = 20'000, kChunk = 1000;
 class Pushdown : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/tacho-test-XXXXXX";
-    folder_ = mkdtemp(name);
     trace::WriterOptions options;
     options.slab_rows = kChunk;
-    auto writer = trace::TraceWriter::create(folder_ + "/t.tacho", options);
+    auto writer = trace::TraceWriter::create(folder_ / "t.tacho", options);
     ASSERT_TRUE(writer) << writer.error().message;
     trace::TraceWriter& w = **writer;
     const int64_t process = w.dimension(row::Process{.pid = 7, .parent_pid = 1, .start = 0});
@@ -67,13 +64,9 @@ class Pushdown : public testing::Test {
     }
     const Status done = w.finish();
     ASSERT_TRUE(done) << done.error().message;
-    auto session = Session::open(folder_ + "/t.tacho");
+    auto session = Session::open(folder_ / "t.tacho");
     ASSERT_TRUE(session) << session.error().message;
     session_ = std::move(*session);
-  }
-  void TearDown() override {
-    session_.reset();
-    std::filesystem::remove_all(folder_);
   }
 
   struct Answer {
@@ -101,7 +94,7 @@ class Pushdown : public testing::Test {
     return std::get<int64_t>(answer.rows.at(0).at(column));
   }
 
-  std::string folder_;
+  test::Folder folder_;
   std::unique_ptr<Session> session_;
 };
 
@@ -196,10 +189,9 @@ TEST_F(Pushdown, ExpressionsAreGroupsToo) {
 // More groups than are kept in memory: sorted in files, texts and numbers alike, none lost and none twice.
 TEST(ManyGroups, GoThroughFiles) {
   constexpr int64_t kNames = 900'000;
-  char name[] = "/tmp/tacho-test-XXXXXX";
-  const std::string folder = mkdtemp(name);
+  const test::Folder folder;
   {
-    auto writer = trace::TraceWriter::create(folder + "/t.tacho", {});
+    auto writer = trace::TraceWriter::create(folder / "t.tacho", {});
     ASSERT_TRUE(writer) << writer.error().message;
     trace::TraceWriter& w = **writer;
     const int64_t process = w.dimension(row::Process{.pid = 7, .parent_pid = 1, .start = 0});
@@ -214,7 +206,7 @@ TEST(ManyGroups, GoThroughFiles) {
     const Status done = w.finish();
     ASSERT_TRUE(done) << done.error().message;
   }
-  auto session = Session::open(folder + "/t.tacho");
+  auto session = Session::open(folder / "t.tacho");
   ASSERT_TRUE(session) << session.error().message;
   const auto ask = [&](const std::string& sql, auto visit) {
     const Status done = (*session)->run(sql, {[](auto) {},
@@ -249,8 +241,6 @@ TEST(ManyGroups, GoThroughFiles) {
       });
   EXPECT_TRUE(ascending);
   EXPECT_EQ(rows, kNames + kNames / 3);
-  session->reset();
-  std::filesystem::remove_all(folder);
 }
 
 TEST_F(Pushdown, EveryDialectGivesTheSameSums) {

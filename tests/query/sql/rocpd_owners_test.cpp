@@ -3,9 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "format/rocpd/rocpd.h"
-#include "format/sample_trace.h"
 #include "query/sql/session.h"
 #include "reference.h"
+#include "support/folder.h"
+#include "support/trace_maker.h"
 
 namespace tacho::query {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 // Two hosts with one pid each in common, a track without a process, a thread without a name, queues that two threads
 // use, marks of two threads, and one kernel without a call.
 std::shared_ptr<const trace::Trace> with_many_owners() {
-  test::Maker made;
+  test::TraceMaker made;
   const int64_t here = made.process(77, "app", 0, "here"), there = made.process(77, "app", 1, "there");
   const int64_t main = made.thread_track(here, 77, "main"), worker = made.thread_track(here, 78),
                 far = made.thread_track(there, 78, "far");
@@ -35,8 +36,8 @@ TEST(RocpdOwners, AreTheSameInSqlAndInAFile) {
   const auto trace = with_many_owners();
   const test::Folder folder;
   std::vector<std::string> written;
-  ASSERT_TRUE(format::rocpd::write(*trace, {folder.file("a.db"), "", ""}, {}, written));
-  auto over = Session::over(trace, "rocpd"), file = Session::open(folder.file("a.db"), "");
+  ASSERT_TRUE(format::rocpd::write(*trace, {folder / "a.db", "", ""}, {}, written));
+  auto over = Session::over(trace, "rocpd"), file = Session::open(folder / "a.db", "");
   ASSERT_TRUE(over) << over.error().message;
   ASSERT_TRUE(file) << file.error().message;
   const auto compare = [&](const std::string& sql) {

@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "format/rpd/rpd.h"
-#include "format/sample_trace.h"
 #include "inputs.h"
 #include "query/sql/session.h"
 #include "reference.h"
+#include "support/trace_maker.h"
 
 namespace tacho::query {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 // A process on each of two hosts. Each launches a kernel by a function whose grids upstream records in work-items, and
 // by one that counts workgroups; each has a range of no thread's.
 std::shared_ptr<const trace::Trace> two_hosts() {
-  test::Maker made;
+  test::TraceMaker made;
   int64_t time = 0;
   for (const char* const host : {"a", "b"}) {
     const int64_t process = made.process(77, "app", event::kUnknown, host), thread = made.thread_track(process, 78);

@@ -52,11 +52,18 @@ class Subjects {
     return subject;
   }
   static Subjects& all() {
-    static Subjects subjects;
+    if (made() == nullptr) made() = std::make_unique<Subjects>();
+    return *made();
+  }
+  /// Removes the files of all().
+  static void forget() { made().reset(); }
+
+ private:
+  static std::unique_ptr<Subjects>& made() {
+    static std::unique_ptr<Subjects> subjects;
     return subjects;
   }
 
- private:
   Folder folder_;
   std::map<std::string, Subject> subjects_;
 };
@@ -168,7 +175,12 @@ std::vector<std::string> statement_files() {
   return files;
 }
 
-TEST(Statements, GiveTheRowsThatAreWrittenDown) {
+class Statements : public testing::Test {
+ protected:
+  static void TearDownTestSuite() { Subjects::forget(); }
+};
+
+TEST_F(Statements, GiveTheRowsThatAreWrittenDown) {
   const bool update = std::getenv("TACHO_UPDATE_STATEMENTS") != nullptr;
   size_t queries = 0;
   for (const std::string& path : statement_files()) {
@@ -204,7 +216,10 @@ struct Case {
   const char *file, *dialect;
 };
 
-class GeneratedStatements : public testing::TestWithParam<Case> {};
+class GeneratedStatements : public testing::TestWithParam<Case> {
+ protected:
+  static void TearDownTestSuite() { Subjects::forget(); }
+};
 
 TEST_P(GeneratedStatements, GiveTheRowsThatSqliteGives) {
   const auto [file, dialect] = GetParam();

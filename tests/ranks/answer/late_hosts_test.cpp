@@ -9,73 +9,47 @@
 #include "base/format.h"
 #include "ranks/answer/answers.h"
 #include "ranks/read/load.h"
+#include "support/trace_maker.h"
 #include "trace/rows.h"
 
 namespace tacho::ranks {
 namespace {
 
-namespace row = event::row;
 using trace::Folder;
 using trace::must;
-using trace::TraceWriter;
 
 constexpr int64_t kMs = 1'000'000;
 
 // Writes a rank's trace: steps of one gemm and one all-reduce, to which rank 1 comes 100 ms late.
 class RankTrace {
  public:
-  RankTrace(const std::string& path, int64_t rank) : writer_(must(TraceWriter::create(path, {}))), rank_(rank) {
-    process_ = writer_->dimension(row::Process{
-        .pid = 100 + rank, .start = 0, .name = writer_->string("p"), .host = writer_->string("node"), .rank = rank});
-    thread_ =
-        writer_->dimension(row::Track{.kind = event::TrackKind::kThread,
-                                      .process = process_,
-                                      .thread = writer_->dimension(row::Thread{.process = process_, .tid = 100 + rank}),
-                                      .native = 100 + rank});
-    queue_ = writer_->dimension(row::Track{.kind = event::TrackKind::kQueue, .process = process_, .native = 7});
+  RankTrace(const std::string& path, int64_t rank) : made_(path), rank_(rank) {
+    const int64_t process = made_.process(100 + rank, "p", rank, "node");
+    thread_ = made_.thread_track(process, 100 + rank);
+    queue_ = made_.queue_track(process, 0, 7);
   }
   void launch(int64_t at, int64_t start, int64_t length, const std::string& kernel) {
     ++number_;
-    writer_->add(row::Api{.track = thread_,
-                          .start = at,
-                          .duration = 5000,
-                          .dim = writer_->dimension(row::Function{.name = writer_->string("cudaLaunchKernel"),
-                                                                  .domain = event::Domain::kCudaRuntime}),
-                          .correlation = number_});
-    writer_->add(row::Dispatch{.track = queue_,
-                               .start = start,
-                               .duration = length,
-                               .dim = writer_->dimension(row::Kernel{.name = writer_->string(kernel)}),
-                               .correlation = number_});
+    made_.call(thread_, at, 5000, made_.function("cudaLaunchKernel", event::Domain::kCudaRuntime), number_);
+    made_.dispatch(queue_, start, length, made_.kernel(kernel), number_);
   }
   // A stack of frames "function@file:line", outermost first.
   int64_t stack(const std::vector<std::array<std::string, 3>>& frames) {
     int64_t parent = 0;
     for (const auto& [function, file, line] : frames)
-      parent =
-          writer_->dimension(row::Stack{.parent = parent,
-                                        .frame = writer_->dimension(row::Frame{.kind = event::FrameKind::kPython,
-                                                                               .function = writer_->string(function),
-                                                                               .file = writer_->string(file),
-                                                                               .line = std::stoll(line)})});
+      parent = made_.stack(parent, made_.frame(event::FrameKind::kPython, function, file, std::stoll(line)));
     return parent;
   }
-  void sample(int64_t at, int64_t length, int64_t stack_row) {
-    writer_->add(row::Sample{.track = thread_, .start = at, .duration = length, .dim = stack_row});
-  }
+  void sample(int64_t at, int64_t length, int64_t stack_row) { made_.sample(thread_, at, length, stack_row); }
   void function(int64_t at, int64_t length, const std::string& name) {
-    writer_->add(row::Api{
-        .track = thread_,
-        .start = at,
-        .duration = length,
-        .dim = writer_->dimension(row::Function{.name = writer_->string(name), .domain = event::Domain::kPython})});
+    made_.call(thread_, at, length, made_.function(name, event::Domain::kPython));
   }
-  void finish() { must(writer_->finish_and_open()); }
+  void finish() { made_.open(); }
   int64_t rank() const { return rank_; }
 
  private:
-  std::unique_ptr<TraceWriter> writer_;
-  int64_t rank_, process_ = 0, thread_ = 0, queue_ = 0, number_ = 0;
+  test::TraceMaker made_;
+  int64_t rank_, thread_ = 0, queue_ = 0, number_ = 0;
 };
 
 // The cause of the one straggler; `during(trace, from, to)` adds what the trace tells of a late host.

@@ -5,60 +5,42 @@
 
 #include <string>
 
+#include "support/trace_maker.h"
 #include "trace/rows.h"
 
 namespace tacho::ranks {
 namespace {
 
-namespace row = event::row;
 using trace::Folder;
 using trace::must;
-using trace::TraceWriter;
 
 // A sender whose receiver waited from 100,000 to 200,000 on the common clock, which is 7,000 behind the sender's own.
 class Sender {
  public:
   static constexpr int64_t kBegin = 107'000, kEnd = 207'000;
-  Sender() : writer_(must(TraceWriter::create(folder_ / "t.tacho", {}))) {
+  Sender() : made_(folder_ / "t.tacho") {
     report_.waits.resize(3);
-    process_ = writer_->dimension(row::Process{.pid = 1, .name = writer_->string("p"), .rank = 4});
-    for (int64_t i = 0; i < 2; ++i) {
-      thread_[i] = writer_->dimension(row::Thread{.process = process_, .tid = 1 + i});
-      host_[i] = writer_->dimension(
-          row::Track{.kind = event::TrackKind::kThread, .process = process_, .thread = thread_[i], .native = 1 + i});
-    }
-    const int64_t device = writer_->dimension(row::Device{.kind = event::DeviceKind::kGpu});
-    queue_ = writer_->dimension(
-        row::Track{.kind = event::TrackKind::kQueue, .process = process_, .device = device, .native = 7});
+    const int64_t process = made_.process(1, "p", 4);
+    for (int64_t i = 0; i < 2; ++i) host_[i] = made_.thread_track(process, 1 + i);
+    queue_ = made_.queue_track(process, made_.device("G"), 7);
   }
   void call(const char* function, event::Domain domain, int64_t start, int64_t end, int thread = 0) {
-    writer_->add(
-        row::Api{.track = host_[thread],
-                 .start = start,
-                 .duration = end - start,
-                 .dim = writer_->dimension(row::Function{.name = writer_->string(function), .domain = domain})});
+    made_.call(host_[thread], start, end - start, made_.function(function, domain));
   }
   void kernel(const char* name, int64_t start, int64_t end) {
-    writer_->add(row::Dispatch{.track = queue_,
-                               .start = start,
-                               .duration = end - start,
-                               .dim = writer_->dimension(row::Kernel{.name = writer_->string(name)})});
+    made_.dispatch(queue_, start, end - start, made_.kernel(name));
   }
   void copy(int64_t start, int64_t end) {
-    writer_->add(row::Copy{.track = queue_, .start = start, .duration = end - start, .bytes = 8});
+    made_.copy(queue_, start, end - start, event::CopyDirection::kUnknown, 8, 0);
   }
   void range(const char* name, int64_t start, int64_t end, int thread = 0) {
-    writer_->add(row::Marker{
-        .track = host_[thread],
-        .start = start,
-        .duration = end - start,
-        .dim = writer_->dimension(row::Label{.name = writer_->string(name), .kind = event::MarkerKind::kPushPop})});
+    made_.marker(host_[thread], start, end - start, made_.label(name));
   }
   // It waited for run 2 meanwhile; on the common clock.
   void waited(int64_t start, int64_t end) { report_.waits[1].push_back({start, end, 2}); }
 
   Meanwhile meanwhile(Names& names) {
-    must(writer_->finish_and_open());
+    made_.open();
     std::vector<RankRun> runs(3);
     for (int64_t i = 0; i < 3; ++i) runs[static_cast<size_t>(i)].rank = 10 + i;
     runs[1].file = folder_ / "t.tacho";
@@ -67,7 +49,7 @@ class Sender {
     late.waited = kEnd - kBegin;
     late.until = late.sent_at = 200'000;
     late.sender_until = kEnd;
-    late.thread = thread_[0];
+    late.thread = 1;  // its row
     report_.late.push_back(late);
     explain_late_messages(runs, names, report_);
     return report_.late[0].meanwhile;
@@ -80,10 +62,10 @@ class Sender {
 
  private:
   Folder folder_;
-  std::unique_ptr<TraceWriter> writer_;
+  test::TraceMaker made_;
   MessageReport report_;
-  int64_t process_ = 0, queue_ = 0;
-  int64_t thread_[2], host_[2];
+  int64_t queue_ = 0;
+  int64_t host_[2];
 };
 
 constexpr auto kCl = event::Domain::kOpenCL;

@@ -7,15 +7,13 @@
 #include <string>
 
 #include "base/format.h"
+#include "support/trace_maker.h"
 #include "trace/rows.h"
 
 namespace tacho::ranks {
 namespace {
 
-namespace row = event::row;
-using trace::Folder;
 using trace::must;
-using trace::TraceWriter;
 
 constexpr const char* kAllReduce =
     "Collective name=AllReduce, In msg nelems=1024, Out msg nelems=1024, dtype=Float32, Group size=2, Process Group "
@@ -26,41 +24,23 @@ constexpr const char* kAllGather =
 // A thread that launches kernels; marks follow their launch.
 class Rank {
  public:
-  Rank() : writer_(must(TraceWriter::create(folder_ / "t.tacho", {}))) {
-    process_ = writer_->dimension(row::Process{.pid = 1, .start = 0, .name = writer_->string("p")});
-    for (int64_t tid = 1; tid <= 2; ++tid)
-      host_[tid] =
-          writer_->dimension(row::Track{.kind = event::TrackKind::kThread,
-                                        .process = process_,
-                                        .thread = writer_->dimension(row::Thread{.process = process_, .tid = tid}),
-                                        .native = tid});
-    queue_ = writer_->dimension(row::Track{.kind = event::TrackKind::kQueue, .process = process_, .native = 7});
+  Rank() {
+    const int64_t process = made_.process(1, "p");
+    for (int64_t tid = 1; tid <= 2; ++tid) host_[tid] = made_.thread_track(process, tid);
+    queue_ = made_.queue_track(process, 0, 7);
   }
   void launch(const std::string& kernel, int64_t thread = 1) {
     ++number_;
     time_ += 1000;
-    writer_->add(row::Api{.track = host_[thread],
-                          .start = time_,
-                          .duration = 50,
-                          .dim = writer_->dimension(row::Function{.name = writer_->string("cuLaunchKernelEx")}),
-                          .correlation = number_});
-    writer_->add(row::Dispatch{.track = queue_,
-                               .start = time_ + 100,
-                               .duration = 200,
-                               .dim = writer_->dimension(row::Kernel{.name = writer_->string(kernel)}),
-                               .correlation = number_});
+    made_.call(host_[thread], time_, 50, made_.function("cuLaunchKernelEx", event::Domain::kUnknown), number_);
+    made_.dispatch(queue_, time_ + 100, 200, made_.kernel(kernel), number_);
   }
   void mark(const std::string& text, int64_t thread = 1) {
-    writer_->add(row::Marker{
-        .track = host_[thread],
-        .start = time_ + 60,
-        .duration = 0,
-        .dim = writer_->dimension(row::Label{
-            .name = writer_->string(text), .kind = event::MarkerKind::kMark, .domain = writer_->string("NCCL")})});
+    made_.marker(host_[thread], time_ + 60, 0, made_.label(text, event::MarkerKind::kMark, "NCCL"));
   }
   /// "operation bytes group" of every collective.
   std::vector<std::string> arrivals() {
-    const auto trace = must(writer_->finish_and_open());
+    const auto trace = made_.open();
     Names names;
     Spools spools = must(Spools::create());
     RankRun run;
@@ -75,9 +55,8 @@ class Rank {
   }
 
  private:
-  Folder folder_;
-  std::unique_ptr<TraceWriter> writer_;
-  int64_t process_ = 0, queue_ = 0, number_ = 0, time_ = 0;
+  test::TraceMaker made_;
+  int64_t queue_ = 0, number_ = 0, time_ = 0;
   std::map<int64_t, int64_t> host_;
 };
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "trace/write/writer.h"
+#include "support/trace_maker.h"
 #include "walk/calls/call_rows.h"
 
 namespace tacho::walk {
@@ -13,30 +13,18 @@ namespace row = event::row;
 
 // Two processes with a thread each. Of process 1: correlation 7 twice, 1 << 40, and an operator's range with 8.
 std::shared_ptr<const trace::Trace> two_processes() {
-  auto writer = trace::TraceWriter::create_temporary();
-  EXPECT_TRUE(writer);
-  trace::TraceWriter& out = **writer;
-  const auto function = [&](std::string_view name, event::Domain domain) {
-    return out.dimension(row::Function{.name = out.string(name), .domain = domain});
-  };
-  const int64_t launch = function("cudaLaunchKernel", event::Domain::kCudaRuntime),
-                range = function("aten::mm", event::Domain::kOperator);
+  test::TraceMaker made;
+  const int64_t launch = made.function("cudaLaunchKernel", event::Domain::kCudaRuntime),
+                range = made.function("aten::mm", event::Domain::kOperator);
   int64_t track[2];
-  for (int64_t i = 0; i < 2; ++i)
-    track[i] = out.dimension(
-        row::Track{.kind = event::TrackKind::kThread, .process = out.dimension(row::Process{.pid = 100 + i})});
-  const auto call = [&](int64_t on, int64_t start, int64_t duration, int64_t correlation, int64_t of) {
-    out.add(row::Api{.track = on, .start = start, .duration = duration, .dim = of, .correlation = correlation});
-  };
-  call(track[0], 10, 5, 7, launch);
-  call(track[0], 11, 2, 7, launch);
-  call(track[1], 20, 6, 7, launch);
-  call(track[0], 30, event::kUnknown, int64_t{1} << 40, launch);
-  call(track[0], 40, 9, 8, range);
-  call(track[0], 50, 9, 0, launch);
-  auto opened = out.finish_and_open();
-  EXPECT_TRUE(opened);
-  return *opened;
+  for (int64_t i = 0; i < 2; ++i) track[i] = made.thread_track(made.process(100 + i), 100 + i);
+  made.call(track[0], 10, 5, launch, 7);
+  made.call(track[0], 11, 2, launch, 7);
+  made.call(track[1], 20, 6, launch, 7);
+  made.call(track[0], 30, event::kUnknown, launch, int64_t{1} << 40);
+  made.call(track[0], 40, 9, range, 8);
+  made.call(track[0], 50, 9, launch, 0);
+  return made.open();
 }
 
 TEST(Causes, AreTheFirstCallsOfTheSameProcess) {

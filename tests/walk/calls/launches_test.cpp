@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "trace/write/writer.h"
+#include "support/trace_maker.h"
 
 namespace tacho::walk {
 namespace {
@@ -15,41 +15,25 @@ namespace row = event::row;
 class LaunchTest : public testing::Test {
  protected:
   LaunchTest() {
-    auto created = trace::TraceWriter::create_temporary();
-    EXPECT_TRUE(created);
-    writer_ = std::move(*created);
-    for (int64_t pid : {100, 200}) {
-      const int64_t process = writer_->dimension(row::Process{.pid = pid});
-      tracks_.push_back(writer_->dimension(row::Track{.kind = event::TrackKind::kThread, .process = process}));
-    }
+    for (int64_t pid : {100, 200}) tracks_.push_back(made_.thread_track(made_.process(pid), pid));
     launch_ = function("cudaLaunchKernel", event::Domain::kCudaRuntime);
   }
-  int64_t function(std::string_view name, event::Domain domain) {
-    return writer_->dimension(row::Function{.name = writer_->string(name), .domain = domain});
-  }
+  int64_t function(std::string_view name, event::Domain domain) { return made_.function(name, domain); }
   void call(int64_t track, int64_t start, int64_t duration, int64_t correlation, int64_t dim = 0) {
-    writer_->add(row::Api{.track = track,
-                          .start = start,
-                          .duration = duration,
-                          .dim = dim != 0 ? dim : launch_,
-                          .correlation = correlation});
+    made_.call(track, start, duration, dim != 0 ? dim : launch_, correlation);
   }
   int64_t range(int64_t track, int64_t start, int64_t duration, std::string_view name,
                 event::MarkerKind kind = event::MarkerKind::kPushPop) {
-    const int64_t label = writer_->dimension(row::Label{.name = writer_->string(name), .kind = kind});
-    writer_->add(row::Marker{.track = track, .start = start, .duration = duration, .dim = label});
+    const int64_t label = made_.label(name, kind);
+    made_.marker(track, start, duration, label);
     return label;
   }
   const trace::Trace& trace() {
-    if (!trace_) {
-      auto opened = writer_->finish_and_open();
-      EXPECT_TRUE(opened);
-      trace_ = *opened;
-    }
+    if (!trace_) trace_ = made_.open();
     return *trace_;
   }
 
-  std::unique_ptr<trace::TraceWriter> writer_;
+  test::TraceMaker made_;
   std::shared_ptr<const trace::Trace> trace_;
   std::vector<int64_t> tracks_;
   int64_t launch_ = 0;

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "capture/source/opencl/pool_run.h"
+#include "support/folder.h"
 
 namespace tacho::test {
 namespace {
@@ -419,18 +420,7 @@ TEST(OpenCL, FullPoolIsCounted) {
 
 // Other loaders and runtimes
 
-class Folder {
- public:
-  Folder() {
-    char name[] = "/tmp/tacho-test-XXXXXX";
-    path_ = mkdtemp(name);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using test::Folder;
 
 constexpr const char* kOclgrindIcd = "/usr/lib/oclgrind/liboclgrind-rt-icd.so";
 constexpr const char* kOclgrindLibrary = "/usr/lib/oclgrind/liboclgrind-rt.so";

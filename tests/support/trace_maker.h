@@ -1,18 +1,12 @@
-// Traces made for tests of the formats.
+// Traces made by tests.
 #pragma once
-
-#include <unistd.h>
 
 #include <bit>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "event/schema.h"
 #include "trace/trace.h"
@@ -24,44 +18,14 @@ using event::kUnknown;
 using event::Table;
 namespace column = event::column;
 
-/// A folder that goes away with the object.
-class Folder {
+/// Short words for the rows of a trace; writer() takes those that have no word here. What is not given is a plausible
+/// value. Raw time t is BOOTTIME t + 1000 unless clock() says else.
+class TraceMaker {
  public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "tacho-test-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::permissions(path_, std::filesystem::perms::owner_all, ignored);
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-  std::string file(std::string_view name) const { return path_ + "/" + std::string(name); }
-  std::vector<std::string> names() const {
-    std::vector<std::string> found;
-    for (const auto& entry : std::filesystem::directory_iterator(path_))
-      found.push_back(entry.path().filename().string());
-    std::sort(found.begin(), found.end());
-    return found;
-  }
-
- private:
-  std::string path_;
-};
-
-inline std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-/// Short words for the rows of a trace. Raw time t is BOOTTIME t + 1000 here unless clock() says else.
-class Maker {
- public:
-  Maker() {
-    auto made = trace::TraceWriter::create_temporary();
+  /// A trace in the file `path`, by default in one without a name.
+  explicit TraceMaker(const std::string& path = {}, const trace::WriterOptions& options = {}) {
+    auto made =
+        path.empty() ? trace::TraceWriter::create_temporary(options) : trace::TraceWriter::create(path, options);
     if (!made) abort();
     writer_ = std::move(*made);
   }
@@ -167,8 +131,9 @@ class Maker {
                                  .correlation = correlation,
                                  .result = result});
   }
-  int64_t label(std::string_view name, event::MarkerKind kind = event::MarkerKind::kPushPop) {
-    return writer_->dimension(event::row::Label{.name = text(name), .kind = kind});
+  int64_t label(std::string_view name, event::MarkerKind kind = event::MarkerKind::kPushPop,
+                std::string_view domain = "") {
+    return writer_->dimension(event::row::Label{.name = text(name), .kind = kind, .domain = text(domain)});
   }
   void marker(int64_t track, int64_t start, int64_t duration, int64_t label) {
     writer_->add(event::row::Marker{.track = track, .start = start, .duration = duration, .dim = label});
@@ -194,6 +159,18 @@ class Maker {
                                           .instance = instance,
                                           .pass = pass,
                                           .value = std::bit_cast<int64_t>(value)});
+  }
+  int64_t frame(event::FrameKind kind, std::string_view function, std::string_view file = "", int64_t line = kUnknown) {
+    return writer_->dimension(
+        event::row::Frame{.kind = kind, .function = text(function), .file = text(file), .line = line});
+  }
+  /// A stack whose innermost frame is `frame` and whose others are those of `parent`; 0 = none.
+  int64_t stack(int64_t parent, int64_t frame) {
+    return writer_->dimension(event::row::Stack{.parent = parent, .frame = frame});
+  }
+  void sample(int64_t track, int64_t start, int64_t duration, int64_t stack, int64_t correlation = 0) {
+    writer_->add(event::row::Sample{
+        .track = track, .start = start, .duration = duration, .dim = stack, .correlation = correlation});
   }
   void clock(int64_t raw, int64_t boottime) {
     writer_->add(event::row::Clock{

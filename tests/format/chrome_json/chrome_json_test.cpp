@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "support/folder.h"
+#include "support/golden.h"
 #include "support/trace_maker.h"
 
 namespace tacho::test {
@@ -44,30 +45,25 @@ TEST(ChromeJson, SlicesFlowsCounters) {
   made.marker(main, 1'000'100, 0, made.label("mark", event::MarkerKind::kMark));
   made.reading(process, gpu, made.counter("power", "W"), "power", 1'000'200, 99.5);
   const auto trace = made.open();
-  EXPECT_EQ(
-      python(
-          *trace,
-          "c=[i for i in x if i['name'].startswith('cl')][0]\n"
-          "k=[i for i in x if i['name']=='k']\n"
-          "print(c['ts'],c['dur'],c['cat'],c['pid'],c['tid'],c['args'])\n"
-          "print(k[0]['ts'],k[0]['dur'],k[0]['cat'],k[0]['tid']!=k[1]['tid'],k[0]['args']['correlation'],k[0]['args']['grid'],k[0]['args']['block'],k[0]['args']['device'],k[0]['args']['stream'])\n"
-          ""
-          "s=[i for i in e if i['ph']=='s']; f=[i for i in e if i['ph']=='f']\n"
-          "print(len(s),len(f),s[0]['id']==f[0]['id'],s[0]['tid']==c['tid'],f[0]['tid']==k[0]['tid'],s[0]['ts'],f[0]['ts'],f[0]['bp'])\n"
-          ""
-          "print([(i['name'],i['args']['value'],i['ts']) for i in e if i['ph']=='C'])\n"
-          "print([(i['name'],i['ts'],i['s']) for i in e if i['ph']=='i'])\n"
-          "print([i['args']['name'] for i in e if i['ph']=='M'])\n"
-          "m=[i for i in x if i['cat']=='gpu_memcpy'][0]; print(m['name'],m['args'])\n"
-          "print(d['baseTimeNanoseconds'],d['metadata']['boottimeOfZeroNanoseconds'])\n"),
-      "0.0 2.001 opencl_runtime 77 77 {'correlation': 5}\n"
-      "10.0 1.234 kernel True 5 [16, 1, 1] [64, 1, 1] 0 1\n"
-      "1 1 True True True 0.0 10.0 e\n"
-      "[('power Agent 1 (W)', 99.5, 0.2)]\n"
-      "[('mark', 0.1, 't')]\n"
-      "['app', 'app', 'COMPUTE Agent [1] QUEUE [0] GPU', 'COMPUTE Agent [1] QUEUE [0] GPU (2)']\n"
-      "Memcpy DtoH (Unknown -> Unknown) {'fromDevice': 0, 'device': 0, 'stream': 1, 'bytes': 77}\n"
-      "1000005000000 5000000\n");
+  EXPECT_TRUE(is_golden(python(*trace, R"(
+call = [i for i in x if i['name'].startswith('cl')][0]
+kernels = [i for i in x if i['name'] == 'k']
+copy = [i for i in x if i['cat'] == 'gpu_memcpy'][0]
+begins, ends = [i for i in e if i['ph'] == 's'], [i for i in e if i['ph'] == 'f']
+print('call', call['ts'], call['dur'], call['cat'], call['pid'], call['tid'], call['args'])
+print('kernel', kernels[0]['ts'], kernels[0]['dur'], kernels[0]['cat'])
+print('kernel', *(kernels[0]['args'][key] for key in ('correlation', 'grid', 'block', 'device', 'stream')))
+print('lines of kernels', len({i['tid'] for i in kernels}))
+print('flows', len(begins), len(ends), begins[0]['id'] == ends[0]['id'])
+print('flow from', begins[0]['ts'], begins[0]['tid'] == call['tid'])
+print('flow to', ends[0]['ts'], ends[0]['tid'] == kernels[0]['tid'], ends[0]['bp'])
+print('counters', [(i['name'], i['args']['value'], i['ts']) for i in e if i['ph'] == 'C'])
+print('marks', [(i['name'], i['ts'], i['s']) for i in e if i['ph'] == 'i'])
+print('names', [i['args']['name'] for i in e if i['ph'] == 'M'])
+print('copy', copy['name'], copy['args'])
+print('time', d['baseTimeNanoseconds'], d['metadata']['boottimeOfZeroNanoseconds'])
+)"),
+                        "format/chrome_json/facts.out"));
 }
 
 TEST(ChromeJson, ValidForAnyName) {

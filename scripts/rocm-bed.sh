@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs a command on AMD's real user-space (HIP, ROCr, comgr, from Debian's archive) over an imitated kernel driver
-# (tests/rocm/kfd), on a machine with no AMD GPU. docs/amd.md says what that proves.
+# (tests/rocm/kfd), on a machine with no AMD GPU. docs/amd-tests.md says what that proves.
 #   scripts/rocm-bed.sh [--gpu gfx942] [--gpus 1] [--build DIR] -- COMMAND...   run COMMAND there (--gpus 0: no driver)
 #   scripts/rocm-bed.sh --compile SOURCE.hip PROGRAM [CLANG OPTION...]          compile a HIP program for it
 #   scripts/rocm-bed.sh --prepare                                               only fetch; print the root's path

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <string>
 
-#include "vendor/collective_kernels.h"
 #include "vendor/definitions.h"
 
 namespace tacho::analysis {
@@ -62,10 +61,6 @@ CallKind call_kind(event::Domain domain, std::string_view function) {
 bool is_loader(std::string_view name) {
   const std::string text = lower_case(name);
   return has_one(text, {"dataloader", "data_loader", "data loading", "load_batch", "next_batch", "data_load"});
-}
-
-bool is_collective(std::string_view kernel) {
-  return kernel.starts_with("nccl") || kernel.starts_with("rccl") || vendor::is_collective_kernel(kernel);
 }
 
 }  // namespace tacho::analysis

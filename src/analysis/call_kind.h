@@ -28,7 +28,4 @@ CallKind call_kind(event::Domain domain, std::string_view function);
 /// "load_batch".
 bool is_loader(std::string_view name);
 
-/// A kernel of a library of collectives (NCCL, RCCL, MSCCL).
-bool is_collective(std::string_view kernel);
-
 }  // namespace tacho::analysis

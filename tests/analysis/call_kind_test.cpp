@@ -83,13 +83,5 @@ TEST(CallKind, IsThatOfTheApisList) {
         << event::to_string(each.domain) << ' ' << each.function;
 }
 
-TEST(CallKind, CollectivesAreKernelsOfTheirLibraries) {
-  for (const char* const kernel : {"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
-                                   "_Z17ncclDevKernel_foo", "rccl_main_kernel", "mscclKernel_Sum_half", "ncclFuture"})
-    EXPECT_TRUE(is_collective(kernel)) << kernel;
-  for (const char* const kernel : {"", "gemm", "my_nccl_like_kernel", "all_reduce"})
-    EXPECT_FALSE(is_collective(kernel)) << kernel;
-}
-
 }  // namespace
 }  // namespace tacho::analysis

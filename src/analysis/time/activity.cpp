@@ -13,6 +13,7 @@
 #include "base/saturating.h"
 #include "metric/catalog/builtin/builtin.h"
 #include "trace/read/rows.h"
+#include "vendor/collective_kernels.h"
 #include "walk/calls/call_index.h"
 #include "walk/sweep.h"
 
@@ -657,7 +658,10 @@ class Watch {
   bool collective(size_t kernel) {
     uint8_t& known = kernels_[kernel].collective;
     if (known == 2)
-      known = is_collective(trace_.text(Table::kKernel, static_cast<int64_t>(kernel), column::Kernel::name)) ? 1 : 0;
+      known =
+          vendor::is_collective_kernel(trace_.text(Table::kKernel, static_cast<int64_t>(kernel), column::Kernel::name))
+              ? 1
+              : 0;
     return known == 1;
   }
 

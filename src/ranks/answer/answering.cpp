@@ -21,8 +21,8 @@ std::string nothing_found(const std::vector<RankRun>& runs) {
   }
   return fmt::format(
       "{}{}: no collective among the {} kernels of {} rank{}, and no message or collective of MPI: tacho looked for "
-      "kernels named ncclDevKernel_*, ncclKernel_*, nccl*Sym*, rccl* and *msccl*, for torch.distributed's "
-      "\"Collective name\" in Kineto files, and for table message; record a span in which the ranks communicate",
+      "kernels named nccl*, rccl* and *msccl*, for torch.distributed's \"Collective name\" in Kineto files, and for "
+      "table message; record a span in which the ranks communicate",
       runs[0].file,
       files.size() > 1 ? fmt::format(" and {} more file{}", files.size() - 1, files.size() == 2 ? "" : "s") : "",
       kernels, runs.size(), runs.size() == 1 ? "" : "s");

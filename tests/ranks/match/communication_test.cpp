@@ -25,6 +25,13 @@ TEST(Communication, KernelsOfBothNamings) {
       {"ncclSymkDevKernel_AllReduce_RSxLD_AGxST_sum_f32", true, Operation::kAllReduce},
       {"ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>)", true, Operation::kUnknown},
       {"rccl_main_kernel", true, Operation::kUnknown},
+      // NCCL before 2.10.
+      {"ncclAllReduceRingLLKernel_sum_f32(ncclColl)", true, Operation::kAllReduce},
+      {"_Z33ncclAllGatherRingLLKernel_copy_i88ncclColl", true, Operation::kAllGather},
+      {"ncclSendRecvKernel_copy_i8(ncclColl)", true, Operation::kSendReceive},
+      {"all_reduce_of_nccl_style(float*)", false, Operation::kAllReduce},
+      {"_Z", false, Operation::kUnknown},
+      {"_Z12", false, Operation::kUnknown},
       {"void reduce_kernel<512, 1, ReduceOp<float>>(float*)", false, Operation::kReduce},
   };
   for (const auto& c : kCases) {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "metric/analysis/roofline_points.h"
-#include "metric/formula/expression.h"
+#include "metric/expression/expression.h"
 #include "metric/formula/program.h"
 #include "workload/workload.h"
 
@@ -20,7 +20,7 @@ class Collector {
   Status add(std::string_view text, std::string_view level = {}) {
     const auto formula = metric::parse_formula(text);
     if (!formula) return fail("{} in the formula \"{}\"", formula.error().message, text);
-    for (const metric::Step& step : formula->steps) {
+    for (const metric::FormulaStep& step : formula->steps) {
       if (step.op == metric::FormulaOp::kCounter && step.first < 0) {
         if (workload::is_id_column(step.text)) continue;
         counters.insert(level.empty() ? std::string(step.text) : fmt::format("{}:{}", level, step.text));

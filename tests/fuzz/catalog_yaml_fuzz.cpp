@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (rules.has_value())
       for (const Rule& rule : rules->rules)
         (void)judge(rule, [](const RuleExpression& quantity) {
-          const RuleValue value = evaluate(quantity, [](const RuleStep&) {
+          const RuleValue value = evaluate(quantity, [](const FormulaStep&) {
             return RuleValue{RuleValue::State::kNumber, 50};
           });
           return RuleInterval{value.state, value.number, value.number * 0.9, value.number * 1.1};

@@ -23,11 +23,12 @@ using report::JsonValue;
 using report::Unit;
 namespace {
 
+using metric::FormulaOp;
+using metric::FormulaStep;
 using metric::Rule;
 using metric::RuleCondition;
 using metric::RuleExpression;
 using metric::RuleInterval;
-using metric::RuleStep;
 using metric::RuleValue;
 using metric::Truth;
 using metric::Verdict;
@@ -85,9 +86,9 @@ class Judge {
   static SubjectKind kind_of(const Rule& rule) {
     SubjectKind kind = SubjectKind::kRun;
     metric::for_each_deciding(rule, [&](const RuleExpression& quantity) {
-      for (const RuleStep& step : quantity.steps)
-        if (step.kind == RuleStep::Kind::kMetric)
-          if (const Quantity* known = quantity_named(step.name); known != nullptr && known->of != SubjectKind::kRun)
+      for (const FormulaStep& step : quantity.steps)
+        if (step.op == FormulaOp::kMetric)
+          if (const Quantity* known = quantity_named(step.text); known != nullptr && known->of != SubjectKind::kRun)
             kind = known->of;
     });
     return kind;
@@ -104,15 +105,15 @@ class Judge {
   }
 
   RuleInterval interval(const Subject& subject, const RuleExpression& quantity, double error) const {
-    std::vector<const RuleStep*> used;
-    const auto value_with = [&](const RuleStep* moved, double by, std::vector<const RuleStep*>* seen) {
+    std::vector<const FormulaStep*> used;
+    const auto value_with = [&](const FormulaStep* moved, double by, std::vector<const FormulaStep*>* seen) {
       return metric::evaluate(
           quantity,
-          [&](const RuleStep& leaf) -> RuleValue {
-            const Measured* const value = measured(subject, leaf.name);
+          [&](const FormulaStep& leaf) -> RuleValue {
+            const Measured* const value = measured(subject, leaf.text);
             if (value == nullptr) return {};
             if (!value->needs.empty()) return {ValueState::kMissing, 0};
-            return {ValueState::kNumber, value->value + (moved != nullptr && moved->name == leaf.name ? by : 0)};
+            return {ValueState::kNumber, value->value + (moved != nullptr && moved->text == leaf.text ? by : 0)};
           },
           seen);
     };
@@ -121,9 +122,9 @@ class Judge {
     if (!middle.known()) return out;
     double squares = 0;
     std::set<std::string_view> done;
-    for (const RuleStep* const step : used) {
-      if (!done.insert(step->name).second) continue;
-      const Measured& leaf = *measured(subject, step->name);
+    for (const FormulaStep* const step : used) {
+      if (!done.insert(step->text).second) continue;
+      const Measured& leaf = *measured(subject, step->text);
       const double off = leaf.exact ? leaf.off : std::max(leaf.off, std::fabs(leaf.value) * error / 100);
       if (off == 0) continue;
       const RuleValue up = value_with(step, off, nullptr), down = value_with(step, -off, nullptr);
@@ -142,9 +143,9 @@ class Judge {
 
   void add_needs(const Rule& rule, const Subject& subject, std::set<std::string>& needs) const {
     metric::for_each_deciding(rule, [&](const RuleExpression& quantity) {
-      for (const RuleStep& step : quantity.steps)
-        if (step.kind == RuleStep::Kind::kMetric)
-          if (const Measured* value = measured(subject, step.name); value != nullptr && !value->needs.empty())
+      for (const FormulaStep& step : quantity.steps)
+        if (step.op == FormulaOp::kMetric)
+          if (const Measured* value = measured(subject, step.text); value != nullptr && !value->needs.empty())
             needs.insert(value->needs);
     });
   }
@@ -153,20 +154,20 @@ class Judge {
 
   static std::string unit_of(const RuleExpression& quantity) {
     if (!quantity.unit.empty()) return std::string(quantity.unit);
-    const RuleStep* const leaf = quantity.metric();
-    const Quantity* const known = leaf != nullptr ? quantity_named(leaf->name) : nullptr;
+    const FormulaStep* const leaf = quantity.metric();
+    const Quantity* const known = leaf != nullptr ? quantity_named(leaf->text) : nullptr;
     return known != nullptr ? std::string(known->unit) : std::string();
   }
   static std::string name_of(const RuleExpression& quantity) {
     if (!quantity.name.empty()) return std::string(quantity.name);
-    const RuleStep* const leaf = quantity.metric();
-    const Quantity* const known = leaf != nullptr ? quantity_named(leaf->name) : nullptr;
+    const FormulaStep* const leaf = quantity.metric();
+    const Quantity* const known = leaf != nullptr ? quantity_named(leaf->text) : nullptr;
     return known != nullptr ? std::string(known->name) : std::string(quantity.text);
   }
 
   std::string word_for(const Subject& subject, const RuleExpression& quantity) const {
-    if (const RuleStep* const leaf = quantity.metric(); leaf != nullptr)
-      if (const auto word = subject.words.find(leaf->name); word != subject.words.end()) return word->second;
+    if (const FormulaStep* const leaf = quantity.metric(); leaf != nullptr)
+      if (const auto word = subject.words.find(leaf->text); word != subject.words.end()) return word->second;
     const RuleInterval value = interval(subject, quantity, 0);
     return value.state == ValueState::kNumber ? number_text(value.value, unit_of(quantity)) : std::string("?");
   }

@@ -11,7 +11,7 @@
 #include "metric/catalog/builtin/builtin.h"
 #include "metric/catalog/catalog.h"
 #include "metric/catalog/rules.h"
-#include "metric/formula/expression.h"
+#include "metric/expression/expression.h"
 #include "report/output.h"
 #include "report/table.h"
 #include "report/value.h"
@@ -64,7 +64,7 @@ Inputs inputs_of(const MetricTable& table, const Metric& metric) {
     if (table.columns[i].role != ColumnRole::kValue) continue;
     const auto formula = metric::parse_formula(metric.cells[i].formula);
     if (!formula) continue;
-    for (const metric::Step& step : formula->steps) {
+    for (const metric::FormulaStep& step : formula->steps) {
       if (step.op == metric::FormulaOp::kCounter || step.op == metric::FormulaOp::kChannel ||
           step.op == metric::FormulaOp::kSumOf)
         out.counters.emplace(step.text);
@@ -266,8 +266,8 @@ class Printer {
     for (const metric::Rule& rule : rules.rules) {
       bool any = false;
       metric::for_each_deciding(rule, [&](const metric::RuleExpression& quantity) {
-        for (const metric::RuleStep& step : quantity.steps)
-          any = any || (step.kind == metric::RuleStep::Kind::kMetric && step.name == metric.slug);
+        for (const metric::FormulaStep& step : quantity.steps)
+          any = any || (step.op == metric::FormulaOp::kMetric && step.text == metric.slug);
       });
       if (any) used += fmt::format("{}{} ({})", used.empty() ? "" : "; ", rule.title, rule.slug);
     }

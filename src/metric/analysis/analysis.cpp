@@ -696,7 +696,7 @@ Result<Analysis> Analysis::run(const std::string& path, const AnalysisOptions& o
     if (std::isnan(sysinfo.number(name))) sysinfo.set(name, std::string(value));
   if (options.advice) {
     TACHO_ASSIGN(impl->rules, load_rules(impl->catalog, options.config_dirs));
-    for_each_leaf(impl->rules, [&](const RuleStep& leaf) { impl->rule_slugs[leaf.name] = 0; });
+    for_each_leaf(impl->rules, [&](const FormulaStep& leaf) { impl->rule_slugs[leaf.text] = 0; });
   }
   TACHO_TRY(impl->select_blocks());
   const std::string_view normalisation =

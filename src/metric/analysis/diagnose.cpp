@@ -16,11 +16,10 @@ namespace tacho::metric {
 namespace {
 
 using State = RuleValue::State;
-using Kind = RuleStep::Kind;
 
 // A metric's column or a value of the machine, as rules name them.
 struct Leaf {
-  const RuleStep* step = nullptr;
+  const FormulaStep* step = nullptr;
   const Metric* metric = nullptr;
   const MetricTable* table = nullptr;
   size_t column = 0;
@@ -33,8 +32,14 @@ struct Leaf {
   std::set<std::string, std::less<>> rests_on;  // the names that a check may suspect
 };
 
-std::string key_of(const RuleStep& step) {
-  return fmt::format("{}{}.{}", step.kind == Kind::kValue ? "$" : "", step.name, step.column);
+std::string key_of(const FormulaStep& step) {
+  return fmt::format("{}{}.{}", step.op == FormulaOp::kValue ? "$" : "", step.text, step.column);
+}
+
+// Another column of the metric.
+FormulaStep column_of(FormulaStep metric, std::string_view column) {
+  metric.column = column;
+  return metric;
 }
 
 constexpr size_t kMostGroups = 24;
@@ -62,12 +67,12 @@ size_t lower_rank(size_t count, double q) {
 class Doctor {
  public:
   explicit Doctor(const DiagnosisInput& input) : in_(input), probe_(input.environment({})) {
-    for_each_leaf(in_.rules, [&](const RuleStep& step) { add_leaf(step); });
-    const auto peak_of = [&](const RuleStep& step) {
+    for_each_leaf(in_.rules, [&](const FormulaStep& step) { add_leaf(step); });
+    const auto peak_of = [&](const FormulaStep& step) {
       // Evidence shows the peak beside the value.
-      const Metric* metric = step.kind == Kind::kMetric ? in_.catalog.metric(step.name) : nullptr;
+      const Metric* metric = step.op == FormulaOp::kMetric ? in_.catalog.metric(step.text) : nullptr;
       if (metric == nullptr || !in_.catalog.table_of(*metric).column("peak")) return;
-      peaks_.push_back({Kind::kMetric, 0, step.name, "peak"});
+      peaks_.push_back(column_of(step, "peak"));
       add_leaf(peaks_.back());
     };
     for_each_leaf(in_.rules, peak_of);
@@ -123,17 +128,17 @@ class Doctor {
 
   // Leaves
 
-  void add_leaf(const RuleStep& step) {
+  void add_leaf(const FormulaStep& step) {
     const auto [place, added] = index_.try_emplace(key_of(step), leaves_.size());
     if (!added) return;
     Leaf& leaf = leaves_.emplace_back();
     leaf.step = &step;
-    if (step.kind == Kind::kValue) {
+    if (step.op == FormulaOp::kValue) {
       add_value(leaf);
       return;
     }
-    leaf.rests_on.insert(std::string(step.name));
-    leaf.metric = in_.catalog.metric(step.name);
+    leaf.rests_on.insert(std::string(step.text));
+    leaf.metric = in_.catalog.metric(step.text);
     if (leaf.metric == nullptr) return;
     leaf.table = &in_.catalog.table_of(*leaf.metric);
     const auto at = leaf.table->column(step.column.empty() ? first_value_column(*leaf.table) : step.column);
@@ -155,12 +160,13 @@ class Doctor {
              ((op == FormulaOp::kMin || op == FormulaOp::kMax) && arguments == 1);
     };
     leaf.ordered = orders(reduction_op(leaf.reduction).first, 1);
-    for (const Step& step : leaf.formula->steps) leaf.ordered = leaf.ordered || orders(step.op, step.argument_count);
+    for (const FormulaStep& step : leaf.formula->steps)
+      leaf.ordered = leaf.ordered || orders(step.op, step.argument_count);
   }
 
   // A measured roof, a value as formulas know it, or a number of sysinfo.csv.
   void add_value(Leaf& leaf) {
-    const std::string_view name = leaf.step->name;
+    const std::string_view name = leaf.step->text;
     leaf.rests_on.insert("$" + std::string(name));
     leaf.exact = true;
     leaf.missing = {"$" + std::string(name)};
@@ -259,34 +265,34 @@ class Doctor {
     high_[leaf].number = values[values.size() - lower_rank(values.size(), 1 - q)];
   }
 
-  RuleValue value_in(const std::vector<RuleValue>& values, const RuleStep& leaf) const {
+  RuleValue value_in(const std::vector<RuleValue>& values, const FormulaStep& leaf) const {
     const auto found = index_.find(key_of(leaf));
     return found == index_.end() ? RuleValue{} : values[found->second];
   }
-  RuleValue center(const RuleExpression& expression, std::vector<const RuleStep*>* used = nullptr) const {
+  RuleValue center(const RuleExpression& expression, std::vector<const FormulaStep*>* used = nullptr) const {
     return evaluate(
-        expression, [&](const RuleStep& leaf) { return value_in(all_, leaf); }, used);
+        expression, [&](const FormulaStep& leaf) { return value_in(all_, leaf); }, used);
   }
 
   RuleInterval interval(const RuleExpression& expression, double error) const {
-    std::vector<const RuleStep*> used;
+    std::vector<const FormulaStep*> used;
     const RuleValue middle = center(expression, &used);
     RuleInterval out{middle.state, middle.number, middle.number, middle.number};
     if (!middle.known()) return out;
     const bool exact = std::all_of(used.begin(), used.end(),
-                                   [&](const RuleStep* step) { return leaves_[index_.at(key_of(*step))].exact; });
+                                   [&](const FormulaStep* step) { return leaves_[index_.at(key_of(*step))].exact; });
     if (exact) return out;
     if (in_.workload.estimated) error = std::max(error, kEstimateError);
     // Leaving one group out moves an order statistic not at all or from one of two values to the other; there the
     // groups' own values tell.
-    const bool ordered = std::any_of(used.begin(), used.end(),
-                                     [&](const RuleStep* step) { return leaves_[index_.at(key_of(*step))].ordered; });
+    const bool ordered = std::any_of(
+        used.begin(), used.end(), [&](const FormulaStep* step) { return leaves_[index_.at(key_of(*step))].ordered; });
     // Otherwise a jackknife: how the value changes when one group is left out, for a ratio of totals as for a mean. A
     // group that alone has no value adds nothing to the totals either.
     std::vector<double> values;
     double sum = 0, squares = 0;
     const auto over = [&](const std::vector<RuleValue>& of) {
-      return evaluate(expression, [&](const RuleStep& leaf) { return value_in(of, leaf); });
+      return evaluate(expression, [&](const FormulaStep& leaf) { return value_in(of, leaf); });
     };
     for (size_t g = 0; g < groups_.size(); ++g) {
       const RuleValue own = over(groups_[g]), rest = over(others_[g]);
@@ -319,7 +325,7 @@ class Doctor {
           out.high = std::max(out.high, bound.number);
         }
     // A share of a whole stays one.
-    const RuleStep* const metric = expression.metric();
+    const FormulaStep* const metric = expression.metric();
     const bool share =
         expression.unit == "%" || (metric != nullptr && leaves_[index_.at(key_of(*metric))].metric != nullptr &&
                                    is_percent(leaves_[index_.at(key_of(*metric))].metric->unit));
@@ -400,12 +406,12 @@ class Doctor {
         for (const RuleCondition& condition : *list) {
           const RuleExpression& quantity = condition.quantity;
           if (quantity.unit != "%") continue;
-          std::vector<const RuleStep*> used;
+          std::vector<const FormulaStep*> used;
           const RuleValue value = center(quantity, &used);
           if (!value.known() || !(value.number > kMostPercent)) continue;
           std::vector<std::string> suspects;
-          for (const RuleStep* step : used)
-            suspects.push_back((step->kind == Kind::kValue ? "$" : "") + std::string(step->name));
+          for (const FormulaStep* step : used)
+            suspects.push_back((step->op == FormulaOp::kValue ? "$" : "") + std::string(step->text));
           suspect(fmt::format("above-{}", quantity.text),
                   fmt::format("{}: {} %, which cannot be. What it is computed from is "
                               "of different runs, or a peak is wrong.",
@@ -414,8 +420,8 @@ class Doctor {
         }
   }
 
-  bool rests_on(const std::vector<const RuleStep*>& used, const Problem& problem) const {
-    return std::any_of(used.begin(), used.end(), [&](const RuleStep* step) {
+  bool rests_on(const std::vector<const FormulaStep*>& used, const Problem& problem) const {
+    return std::any_of(used.begin(), used.end(), [&](const FormulaStep* step) {
       const Leaf& leaf = leaves_[index_.at(key_of(*step))];
       return std::any_of(problem.suspects.begin(), problem.suspects.end(),
                          [&](const std::string& suspect) { return leaf.rests_on.contains(suspect); });
@@ -432,7 +438,7 @@ class Doctor {
       const Judgement judgement = judge(rule, lookup);
       if (judgement.verdict == Verdict::kNotJudged) note_missing(rule);
       if (judgement.verdict != Verdict::kPossible && judgement.verdict != Verdict::kFound) continue;
-      std::vector<const RuleStep*> used;
+      std::vector<const FormulaStep*> used;
       for_each_deciding(rule, [&](const RuleExpression& quantity) { center(quantity, &used); });
       bool withheld = false;
       for (auto& [slug, problem] : problems_)
@@ -461,7 +467,7 @@ class Doctor {
     };
     for_each_deciding(rule, [&](const RuleExpression& quantity) {
       if (center(quantity).state != State::kMissing) return;
-      for (const RuleStep& step : quantity.steps) {
+      for (const FormulaStep& step : quantity.steps) {
         const auto at = index_.find(key_of(step));
         if (at == index_.end() || all_[at->second].state != State::kMissing) continue;
         const Leaf& leaf = leaves_[at->second];
@@ -526,7 +532,7 @@ class Doctor {
     }
     evidence.name = name_of(quantity);
     evidence.unit = quantity.unit;
-    const RuleStep* const step = quantity.metric();
+    const FormulaStep* const step = quantity.metric();
     // A quantity that is a metric under a name of its own: the number leads to it.
     if (step != nullptr) evidence.id = in_.printed_id(*leaves_[index_.at(key_of(*step))].metric);
     if (step != nullptr && quantity.name.empty()) {
@@ -535,8 +541,7 @@ class Doctor {
       const bool percent = column.key == "pct";
       evidence.unit = percent ? "% of peak" : normalised_unit(leaf.metric->unit, "per_kernel");
       if (!percent)
-        if (const RuleValue peak = value_in(all_, {Kind::kMetric, 0, step->name, "peak"}); peak.known())
-          evidence.peak = peak.number;
+        if (const RuleValue peak = value_in(all_, column_of(*step, "peak")); peak.known()) evidence.peak = peak.number;
       if (!step->column.empty() && column.title != "Avg" && !percent)
         evidence.name += fmt::format(" ({})", column.title);
     }
@@ -567,7 +572,7 @@ class Doctor {
 
   const DiagnosisInput& in_;
   Program probe_;
-  std::deque<RuleStep> peaks_;
+  std::deque<FormulaStep> peaks_;
   std::deque<std::string> texts_;
   std::deque<Formula> formulas_;
   std::deque<Leaf> leaves_;

@@ -15,7 +15,7 @@ namespace {
 // The text of one step, rebuilt from the parsed formula; parts that would make it longer than a line become "...".
 std::string step_text(const Formula& formula, uint32_t index, int depth = 0) {
   if (depth > 12) return "...";
-  const Step& step = formula.steps[index];
+  const FormulaStep& step = formula.steps[index];
   const auto part = [&](size_t i) { return step_text(formula, step.arguments[i], depth + 1); };
   const auto infix = [&](std::string_view sign) { return fmt::format("({} {} {})", part(0), sign, part(1)); };
   switch (step.op) {
@@ -210,7 +210,7 @@ std::string explain_metric(const Metric& metric, const MetricTable& table, const
     Shown entry{c, std::move(*formula), {}, 0, {}};
     entry.steps = program.add_steps(entry.formula, context);
     for (size_t s = 0; s < entry.steps.size(); ++s)
-      if (const Step& step = entry.formula.steps[s]; step.op == FormulaOp::kAvg)
+      if (const FormulaStep& step = entry.formula.steps[s]; step.op == FormulaOp::kAvg)
         if (auto totals = program.keep_totals(entry.steps[step.arguments[0]]))
           entry.totals.emplace_back(step_text(entry.formula, static_cast<uint32_t>(s)), std::move(*totals));
     const auto [op, q] = reduction_op(cells[c].reduction);

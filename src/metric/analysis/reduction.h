@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "metric/catalog/catalog.h"
-#include "metric/formula/expression.h"
+#include "metric/expression/expression.h"
 
 namespace tacho::metric {
 

@@ -8,7 +8,7 @@
 #include <limits>
 #include <map>
 
-#include "metric/formula/expression.h"
+#include "metric/expression/expression.h"
 
 namespace tacho::metric {
 
@@ -22,7 +22,7 @@ std::vector<std::string> lacking(std::string_view text, const std::function<bool
   if (!has) return names;
   const auto formula = parse_formula(text);
   if (!formula) return names;
-  for (const Step& step : formula->steps)
+  for (const FormulaStep& step : formula->steps)
     if (step.op == FormulaOp::kCounter && !workload::is_id_column(step.text) && !has(step.text) &&
         std::find(names.begin(), names.end(), step.text) == names.end())
       names.emplace_back(step.text);

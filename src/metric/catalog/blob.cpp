@@ -13,7 +13,7 @@
 namespace tacho::metric {
 namespace {
 
-constexpr std::string_view kMagic = "TCAT0004";
+constexpr std::string_view kMagic = "TCAT0005";
 
 class Encoder {
  public:

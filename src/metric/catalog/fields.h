@@ -22,7 +22,7 @@ struct Fields {
   static constexpr TableStyle last_of(TableStyle) { return TableStyle::kMemoryChart; }
   static constexpr ColumnRole last_of(ColumnRole) { return ColumnRole::kValue; }
   static constexpr RuleRelation last_of(RuleRelation) { return RuleRelation::kAtMost; }
-  static constexpr RuleStep::Kind last_of(RuleStep::Kind) { return RuleStep::Kind::kOr; }
+  static constexpr FormulaOp last_of(FormulaOp) { return FormulaOp::kCoalesce; }
 
   // Architectures
 
@@ -72,10 +72,11 @@ struct Fields {
 
   // Rules
 
-  static void of(auto& archive, Like<RuleStep> auto& x) {
-    archive(x.kind);
-    if (x.kind == RuleStep::Kind::kNumber) archive(x.number);
-    if (x.kind == RuleStep::Kind::kMetric || x.kind == RuleStep::Kind::kValue) archive(x.name, x.column);
+  static void of(auto& archive, Like<FormulaStep> auto& x) {
+    archive(x.op);
+    if (x.op == FormulaOp::kNumber) archive(x.number);
+    if (x.op == FormulaOp::kMetric || x.op == FormulaOp::kValue) archive(x.text, x.column);
+    if (x.op > FormulaOp::kValue) archive(x.argument_count, x.arguments[0], x.arguments[1], x.arguments[2]);
   }
   static void of(auto& archive, Like<RuleExpression> auto& x) { archive(x.text, x.name, x.unit, x.steps); }
   static void of(auto& archive, Like<RuleCondition> auto& x) { archive(x.quantity, x.relation, x.threshold); }
@@ -93,7 +94,7 @@ template <typename Archive, typename T>
 void visit_fields(Archive& archive, T& x) {
   if constexpr (requires { archive.value(x); }) {
     archive.value(x);
-  } else if constexpr (requires { x.first; }) {
+  } else if constexpr (requires { x.first, x.second; }) {
     visit_fields(archive, x.first);
     visit_fields(archive, x.second);
   } else if constexpr (requires { x.begin(); }) {

@@ -1,233 +1,201 @@
-// Parser (recursive descent into postfix) and evaluation of the rules' quantities.
+// Formulas over metrics: names of quantities are replaced, values are single numbers.
 #include "metric/catalog/rule_expression.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "base/format.h"
 #include "metric/catalog/string_store.h"
+#include "metric/expression/arithmetic.h"
 
 namespace tacho::metric {
 namespace {
 
-using StepKind = RuleStep::Kind;
 using State = RuleValue::State;
 
-bool is_word_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
+// Of a quantity with all that it is made of: quantities of quantities could grow without bound.
+constexpr size_t kMostSteps = 10000;
+
+Result<RuleExpression> expression_of(const Formula& formula, std::string_view text, const RuleQuantities& quantities,
+                                     StringStore& strings) {
+  RuleExpression out;
+  std::vector<uint32_t> place;  // of each of the formula's steps in out.steps
+  for (FormulaStep step : formula.steps) {
+    if (step.op == FormulaOp::kMetric && step.column.empty())
+      if (const auto quantity = quantities.find(step.text); quantity != quantities.end()) {
+        const auto begin = static_cast<uint32_t>(out.steps.size());
+        if (begin + quantity->second.steps.size() > kMostSteps)
+          return fail("with all the quantities that it names, it is longer than {} steps", kMostSteps);
+        for (FormulaStep part : quantity->second.steps) {
+          for (uint32_t i = 0; i < part.argument_count; ++i) part.arguments[i] += begin;
+          out.steps.push_back(part);
+        }
+        place.push_back(static_cast<uint32_t>(out.steps.size() - 1));
+        continue;
+      }
+    for (uint32_t i = 0; i < step.argument_count; ++i) step.arguments[i] = place[step.arguments[i]];
+    if (!step.text.empty()) step.text = strings.intern(step.text);
+    if (!step.column.empty()) step.column = strings.intern(step.column);
+    if (out.steps.size() >= kMostSteps) return fail("it is longer than {} steps", kMostSteps);
+    out.steps.push_back(step);
+    place.push_back(static_cast<uint32_t>(out.steps.size() - 1));
+  }
+  out.text = strings.intern(text);
+  if (const auto quantity = quantities.find(text); quantity != quantities.end()) {
+    out.name = quantity->second.name;
+    out.unit = quantity->second.unit;
+  }
+  return out;
 }
 
-class Parser {
- public:
-  Parser(std::string_view text, const std::map<std::string, RuleExpression, std::less<>>& quantities,
-         StringStore& strings)
-      : rest_(text), quantities_(quantities), strings_(strings) {}
+RuleRelation relation_of(FormulaOp op) {
+  return op == FormulaOp::kGreater        ? RuleRelation::kAbove
+         : op == FormulaOp::kGreaterEqual ? RuleRelation::kAtLeast
+         : op == FormulaOp::kLess         ? RuleRelation::kBelow
+                                          : RuleRelation::kAtMost;
+}
 
-  Result<RuleExpression> parse(std::string_view text) {
-    RuleExpression out;
-    TACHO_TRY(sum(out.steps, 0));
-    skip();
-    if (!rest_.empty()) return fail("\"{}\" is not expected here", rest_);
-    out.text = strings_.intern(text);
-    if (const auto quantity = quantities_.find(text); quantity != quantities_.end()) {
-      out.name = quantity->second.name;
-      out.unit = quantity->second.unit;
-    }
-    return out;
+double binary(FormulaOp op, double x, double y) {
+  switch (op) {
+    case FormulaOp::kAdd:
+      return Arithmetic<FormulaOp::kAdd>()(x, y);
+    case FormulaOp::kSubtract:
+      return Arithmetic<FormulaOp::kSubtract>()(x, y);
+    case FormulaOp::kMultiply:
+      return Arithmetic<FormulaOp::kMultiply>()(x, y);
+    case FormulaOp::kDivide:
+      return Arithmetic<FormulaOp::kDivide>()(x, y);
+    case FormulaOp::kModulo:
+    case FormulaOp::kMod:
+      return Arithmetic<FormulaOp::kModulo>()(x, y);
+    case FormulaOp::kFloorDivide:
+      return Arithmetic<FormulaOp::kFloorDivide>()(x, y);
+    case FormulaOp::kPower:
+      return Arithmetic<FormulaOp::kPower>()(x, y);
+    case FormulaOp::kLess:
+      return Arithmetic<FormulaOp::kLess>()(x, y);
+    case FormulaOp::kLessEqual:
+      return Arithmetic<FormulaOp::kLessEqual>()(x, y);
+    case FormulaOp::kGreater:
+      return Arithmetic<FormulaOp::kGreater>()(x, y);
+    case FormulaOp::kGreaterEqual:
+      return Arithmetic<FormulaOp::kGreaterEqual>()(x, y);
+    case FormulaOp::kEqual:
+      return Arithmetic<FormulaOp::kEqual>()(x, y);
+    case FormulaOp::kNotEqual:
+      return Arithmetic<FormulaOp::kNotEqual>()(x, y);
+    case FormulaOp::kAnd:
+      return Arithmetic<FormulaOp::kAnd>()(x, y);
+    case FormulaOp::kOr:
+      return Arithmetic<FormulaOp::kOr>()(x, y);
+    case FormulaOp::kMin:
+      return Arithmetic<FormulaOp::kMin>()(x, y);
+    case FormulaOp::kMax:
+      return Arithmetic<FormulaOp::kMax>()(x, y);
+    case FormulaOp::kRound:
+      return Arithmetic<FormulaOp::kRound>()(x, y);
+    default:
+      return kNoNumber;
   }
+}
 
- private:
-  static constexpr int kDeepest = 40;  // of brackets: bad input must not end in a deep stack
+bool has_value(const RuleValue& value) {
+  return value.known() && !std::isnan(value.number);
+}
 
-  void skip() {
-    while (!rest_.empty() && rest_.front() == ' ') rest_.remove_prefix(1);
-  }
-  bool take(char c) {
-    skip();
-    if (rest_.empty() || rest_.front() != c) return false;
-    rest_.remove_prefix(1);
-    return true;
-  }
-  // A minus of a subtraction has a blank behind it; that in a name or before a number has none.
-  bool take_minus() {
-    skip();
-    if (!rest_.starts_with("- ")) return false;
-    rest_.remove_prefix(2);
-    return true;
-  }
+// Either would do: of two unknown ones the one that could be collected.
+RuleValue coalesced(const RuleValue& a, const RuleValue& b) {
+  if (has_value(a)) return a;
+  if (has_value(b)) return b;
+  for (const State state : {State::kMissing, State::kAbsent})
+    if (a.state == state || b.state == state) return {state, 0};
+  return a;
+}
 
-  Status sum(std::vector<RuleStep>& out, int depth) {
-    TACHO_TRY(product(out, depth));
-    while (true) {
-      StepKind kind = StepKind::kAdd;
-      if (take_minus())
-        kind = StepKind::kSubtract;
-      else if (!take('+'))
-        return {};
-      TACHO_TRY(product(out, depth));
-      out.push_back({kind, 0, {}, {}});
-    }
+// The value of one step; NaN is undefined.
+RuleValue value_of(const FormulaStep& step, const std::vector<RuleValue>& earlier, const RuleLookup& lookup) {
+  const auto argument = [&](size_t i) { return earlier[step.arguments[i]]; };
+  if (step.op == FormulaOp::kNumber) return {State::kNumber, step.number};
+  if (step.op == FormulaOp::kMetric || step.op == FormulaOp::kValue) {
+    const RuleValue leaf = lookup(step);
+    const bool defined = leaf.known() && std::isfinite(leaf.number);
+    return defined || leaf.state == State::kMissing || leaf.state == State::kAbsent
+               ? leaf
+               : RuleValue{State::kNumber, kNoNumber};
   }
-  Status product(std::vector<RuleStep>& out, int depth) {
-    TACHO_TRY(factor(out, depth));
-    while (true) {
-      StepKind kind = StepKind::kMultiply;
-      if (take('/'))
-        kind = StepKind::kDivide;
-      else if (!take('*'))
-        return {};
-      TACHO_TRY(factor(out, depth));
-      out.push_back({kind, 0, {}, {}});
-    }
-  }
-  Status factor(std::vector<RuleStep>& out, int depth) {
-    if (depth > kDeepest) return fail("brackets are nested too deeply");
-    skip();
-    if (rest_.empty()) return fail("a metric or a number is missing at the end");
-    if (take('(')) {
-      TACHO_TRY(sum(out, depth + 1));
-      return take(')') ? Status() : fail("a bracket is not closed");
-    }
-    const bool negative = rest_.size() > 1 && rest_[0] == '-' && rest_[1] >= '0' && rest_[1] <= '9';
-    if (negative || (rest_.front() >= '0' && rest_.front() <= '9')) {
-      RuleStep step;
-      const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), step.number);
-      if (error != std::errc() || !std::isfinite(step.number)) return fail("\"{}\" is not a number", rest_);
-      rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
-      if (!rest_.empty() && is_word_char(rest_.front()))
-        return fail("a blank or an operator is missing before \"{}\"", rest_);
-      out.push_back(step);
-      return {};
-    }
-    if (take('$')) {
-      const std::string_view name = word();
-      if (name.empty()) return fail("a name is missing behind the $");
-      out.push_back({StepKind::kValue, 0, strings_.intern(name), {}});
-      return {};
-    }
-    const std::string_view name = word();
-    if (name.empty()) return fail("\"{}\" is neither a metric nor a number", rest_.substr(0, 1));
-    for (const auto& [function, kind] :
-         {std::pair{"min", StepKind::kMin}, {"max", StepKind::kMax}, {"or", StepKind::kOr}})
-      if (name == function && take('(')) {
-        TACHO_TRY(sum(out, depth + 1));
-        bool several = false;
-        while (take(',')) {
-          several = true;
-          TACHO_TRY(sum(out, depth + 1));
-          out.push_back({kind, 0, {}, {}});
-        }
-        if (!several) return fail("{}() takes two values or more", function);
-        return take(')') ? Status() : fail("a bracket is not closed");
-      }
-    if (const auto quantity = quantities_.find(name); quantity != quantities_.end()) {
-      out.insert(out.end(), quantity->second.steps.begin(), quantity->second.steps.end());
-      return {};
-    }
-    const size_t dot = name.find('.');
-    const auto legal = [](std::string_view part) {
-      return !part.empty() && std::all_of(part.begin(), part.end(), [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-      });
-    };
-    if (!legal(name.substr(0, dot)) || (dot != std::string_view::npos && !legal(name.substr(dot + 1))))
-      return fail("\"{}\" is not a metric's slug", name);
-    out.push_back({StepKind::kMetric, 0, strings_.intern(name.substr(0, dot)),
-                   dot == std::string_view::npos ? std::string_view() : strings_.intern(name.substr(dot + 1))});
-    return {};
-  }
-  std::string_view word() {
-    size_t length = 0;
-    while (length < rest_.size() && is_word_char(rest_[length])) ++length;
-    const std::string_view found = rest_.substr(0, length);
-    rest_.remove_prefix(length);
-    return found;
-  }
+  if (step.op == FormulaOp::kCoalesce) return coalesced(argument(0), argument(1));
+  for (const State state : {State::kAbsent, State::kMissing})
+    for (uint32_t i = 0; i < step.argument_count; ++i)
+      if (argument(i).state == state) return {state, 0};
+  const auto number = [&](size_t i) { return argument(i).number; };
+  if (step.op == FormulaOp::kSelect) return {State::kNumber, number(2) != 0 ? number(0) : number(1)};
+  if (step.op == FormulaOp::kNegate) return {State::kNumber, UnaryArithmetic<FormulaOp::kNegate>()(number(0))};
+  if (step.op == FormulaOp::kNot) return {State::kNumber, UnaryArithmetic<FormulaOp::kNot>()(number(0))};
+  if (step.op == FormulaOp::kToInt) return {State::kNumber, UnaryArithmetic<FormulaOp::kToInt>()(number(0))};
+  const double result = step.argument_count == 2 ? binary(step.op, number(0), number(1)) : kNoNumber;
+  return {State::kNumber, std::isfinite(result) ? result : kNoNumber};
+}
 
-  std::string_view rest_;
-  const std::map<std::string, RuleExpression, std::less<>>& quantities_;
-  StringStore& strings_;
-};
-
-struct Operand {
-  RuleValue value;
-  std::vector<const RuleStep*> used;
-};
-
-// Of two states, an absent metric outranks a missing one. A missing one outranks an undefined one, because the user can
-// collect it.
-State worse(State a, State b) {
-  for (const State state : {State::kAbsent, State::kMissing, State::kUndefined})
-    if (a == state || b == state) return state;
-  return State::kNumber;
+// The leaves behind the last step, from left to right.
+void collect_used(const std::vector<FormulaStep>& steps, const std::vector<RuleValue>& values,
+                  std::vector<const FormulaStep*>& used) {
+  std::vector<uint32_t> waiting{static_cast<uint32_t>(steps.size() - 1)};
+  while (!waiting.empty()) {
+    const uint32_t at = waiting.back();
+    waiting.pop_back();
+    const FormulaStep& step = steps[at];
+    if (step.op == FormulaOp::kMetric || step.op == FormulaOp::kValue) {
+      used.push_back(&step);
+    } else if (step.op == FormulaOp::kCoalesce) {
+      const bool second = !has_value(values[step.arguments[0]]) && has_value(values[step.arguments[1]]);
+      waiting.push_back(step.arguments[second ? 1 : 0]);
+    } else {
+      for (uint32_t i = step.argument_count; i-- > 0;) waiting.push_back(step.arguments[i]);
+    }
+  }
 }
 
 }  // namespace
 
-RuleValue evaluate(const RuleExpression& expression, const RuleLookup& lookup, std::vector<const RuleStep*>* used) {
-  std::vector<Operand> stack;
-  for (const RuleStep& step : expression.steps) {
-    if (step.kind == StepKind::kNumber) {
-      stack.push_back({{State::kNumber, step.number}, {}});
-      continue;
-    }
-    if (step.kind == StepKind::kMetric || step.kind == StepKind::kValue) {
-      RuleValue value = lookup(step);
-      if (value.known() && !std::isfinite(value.number)) value.state = State::kUndefined;
-      stack.push_back({value, {&step}});
-      continue;
-    }
-    if (stack.size() < 2) return {};
-    Operand right = std::move(stack.back());
-    stack.pop_back();
-    Operand& left = stack.back();
-    if (step.kind == StepKind::kOr) {
-      if (left.value.known()) continue;
-      const State both = worse(left.value.state, right.value.state);
-      if (right.value.known())
-        left = std::move(right);
-      else  // either would do: the one that could be collected
-        left.value.state =
-            both == State::kAbsent && (left.value.state == State::kMissing || right.value.state == State::kMissing)
-                ? State::kMissing
-                : both;
-      continue;
-    }
-    left.used.insert(left.used.end(), right.used.begin(), right.used.end());
-    left.value.state = worse(left.value.state, right.value.state);
-    if (!left.value.known()) continue;
-    const double a = left.value.number, b = right.value.number;
-    switch (step.kind) {
-      case StepKind::kAdd:
-        left.value.number = a + b;
-        break;
-      case StepKind::kSubtract:
-        left.value.number = a - b;
-        break;
-      case StepKind::kMultiply:
-        left.value.number = a * b;
-        break;
-      case StepKind::kDivide:
-        left.value.number = a / b;
-        break;
-      case StepKind::kMin:
-        left.value.number = std::min(a, b);
-        break;
-      default:
-        left.value.number = std::max(a, b);
-    }
-    if (!std::isfinite(left.value.number)) left.value = {State::kUndefined, 0};
+RuleValue evaluate(const RuleExpression& expression, const RuleLookup& lookup, std::vector<const FormulaStep*>* used) {
+  std::vector<RuleValue> values;
+  values.reserve(expression.steps.size());
+  for (const FormulaStep& step : expression.steps) {
+    for (uint32_t i = 0; i < step.argument_count; ++i)
+      if (i >= std::size(step.arguments) || step.arguments[i] >= values.size()) return {};  // damaged
+    values.push_back(value_of(step, values, lookup));
   }
-  if (stack.size() != 1) return {};
-  if (used != nullptr) used->insert(used->end(), stack[0].used.begin(), stack[0].used.end());
-  return stack[0].value;
+  if (values.empty()) return {};
+  if (used != nullptr) collect_used(expression.steps, values, *used);
+  RuleValue out = values.back();
+  if (out.known() && !std::isfinite(out.number)) out = {State::kUndefined, 0};
+  return out;
 }
 
-Result<RuleExpression> parse_rule_expression(std::string_view text,
-                                             const std::map<std::string, RuleExpression, std::less<>>& quantities,
+Result<RuleExpression> parse_rule_expression(std::string_view text, const RuleQuantities& quantities,
                                              StringStore& strings) {
-  return Parser(text, quantities, strings).parse(text);
+  TACHO_ASSIGN(const Formula formula, parse_formula(text, FormulaNames::kMetrics));
+  return expression_of(formula, text, quantities, strings);
+}
+
+Result<RuleCondition> parse_rule_condition(std::string_view text, const RuleQuantities& quantities,
+                                           StringStore& strings) {
+  TACHO_ASSIGN(const FormulaCondition parsed, parse_condition(text, FormulaNames::kMetrics));
+  RuleCondition out;
+  TACHO_ASSIGN(out.quantity, expression_of(parsed.left, parsed.left_text, quantities, strings));
+  out.relation = relation_of(parsed.relation);
+  out.threshold = parsed.right;
+  return out;
+}
+
+Result<std::pair<RuleExpression, RuleExpression>> parse_rule_range(std::string_view text,
+                                                                   const RuleQuantities& quantities,
+                                                                   StringStore& strings) {
+  TACHO_ASSIGN(const FormulaRange parsed, parse_range(text, FormulaNames::kMetrics));
+  std::pair<RuleExpression, RuleExpression> out;
+  TACHO_ASSIGN(out.first, expression_of(parsed.low, parsed.low_text, quantities, strings));
+  TACHO_ASSIGN(out.second, expression_of(parsed.high, parsed.high_text, quantities, strings));
+  return out;
 }
 
 }  // namespace tacho::metric

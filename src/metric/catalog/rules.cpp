@@ -217,54 +217,40 @@ class RuleReader : YamlReader {
   Result<RuleExpression> parse_expression(const YAML::Node& node, std::string_view line) {
     Result<RuleExpression> parsed = parse_rule_expression(trimmed(line), quantities_, *book_.strings);
     if (!parsed) return fail_at(node, "{}", parsed.error().message);
-    if (catalog_ != nullptr)
-      for (const RuleStep& step : parsed->steps) {
-        if (step.kind != RuleStep::Kind::kMetric) continue;
-        const Metric* metric = catalog_->metric(step.name);
-        if (metric == nullptr)
-          return fail_at(node, "there is no metric \"{}\" on {}", step.name, catalog_->architecture);
-        if (!step.column.empty() && !catalog_->table_of(*metric).column(step.column).has_value())
-          return fail_at(node, "the metric \"{}\" has no column \"{}\"", step.name, step.column);
-      }
+    TACHO_TRY(check_metrics(node, *parsed));
     return parsed;
+  }
+
+  // Every metric and column must be one of the catalog's.
+  Status check_metrics(const YAML::Node& node, const RuleExpression& expression) const {
+    if (catalog_ == nullptr) return {};
+    for (const FormulaStep& step : expression.steps) {
+      if (step.op != FormulaOp::kMetric) continue;
+      const Metric* metric = catalog_->metric(step.text);
+      if (metric == nullptr) return fail_at(node, "there is no metric \"{}\" on {}", step.text, catalog_->architecture);
+      if (!step.column.empty() && !catalog_->table_of(*metric).column(step.column).has_value())
+        return fail_at(node, "the metric \"{}\" has no column \"{}\"", step.text, step.column);
+    }
+    return {};
   }
 
   Result<RuleCondition> read_condition(const YAML::Node& node) {
     TACHO_ASSIGN(const std::string line, text(node, "a condition"));
-    const size_t sign = line.find_first_of("<>=");
-    if (sign == std::string::npos) return fail_at(node, "a condition is \"quantity > number\", not \"{}\"", line);
-    const size_t behind = line.find_first_not_of("<>=", sign);
-    const std::string_view relation =
-        std::string_view(line).substr(sign, behind == std::string::npos ? behind : behind - sign);
-    RuleCondition condition;
-    if (relation == ">") {
-      condition.relation = RuleRelation::kAbove;
-    } else if (relation == ">=") {
-      condition.relation = RuleRelation::kAtLeast;
-    } else if (relation == "<") {
-      condition.relation = RuleRelation::kBelow;
-    } else if (relation == "<=") {
-      condition.relation = RuleRelation::kAtMost;
-    } else {
-      return fail_at(node, "a condition compares with >, >=, < or <=, not \"{}\"", relation);
-    }
-    TACHO_ASSIGN(condition.quantity, parse_expression(node, std::string_view(line).substr(0, sign)));
-    const std::string_view number =
-        behind == std::string::npos ? std::string_view() : trimmed(std::string_view(line).substr(behind));
-    const std::optional<double> threshold = to_number(number);
-    if (!threshold.has_value()) return fail_at(node, "\"{}\" is not a number", number);
-    condition.threshold = *threshold;
-    return condition;
+    Result<RuleCondition> parsed = parse_rule_condition(line, quantities_, *book_.strings);
+    if (!parsed) return fail_at(node, "{}", parsed.error().message);
+    TACHO_TRY(check_metrics(node, parsed->quantity));
+    return parsed;
   }
 
   Status read_saves(const YAML::Node& node, Rule& rule) {
     TACHO_ASSIGN(const std::string line, text(node, "saves"));
     if (traces() && line == "none") return {};
-    const size_t dots = line.find(" .. ");
-    if (dots == std::string::npos)
-      return fail_at(node, "saves is \"low .. high\", in percent of the kernel's time, not \"{}\"", line);
-    TACHO_ASSIGN(rule.saves_low, parse_expression(node, std::string_view(line).substr(0, dots)));
-    TACHO_ASSIGN(rule.saves_high, parse_expression(node, std::string_view(line).substr(dots + 4)));
+    auto parsed = parse_rule_range(line, quantities_, *book_.strings);
+    if (!parsed)
+      return fail_at(node, "{} (saves is \"low .. high\", in percent of the kernel's time)", parsed.error().message);
+    for (const RuleExpression* each : {&parsed->first, &parsed->second}) TACHO_TRY(check_metrics(node, *each));
+    rule.saves_low = std::move(parsed->first);
+    rule.saves_high = std::move(parsed->second);
     return {};
   }
 
@@ -294,12 +280,12 @@ class RuleReader : YamlReader {
   bool traces_;
   RuleBook& book_;
   double error_ = 0;
-  std::map<std::string, RuleExpression, std::less<>> quantities_;
+  RuleQuantities quantities_;
 };
 
 // The value in a run with every counter: says which metrics the catalog has at all.
-RuleValue exists(const RuleStep& leaf, const Catalog& catalog) {
-  if (leaf.kind == RuleStep::Kind::kMetric && catalog.metric(leaf.name) == nullptr) return {};
+RuleValue exists(const FormulaStep& leaf, const Catalog& catalog) {
+  if (leaf.op == FormulaOp::kMetric && catalog.metric(leaf.text) == nullptr) return {};
   return {RuleValue::State::kNumber, 1};
 }
 
@@ -346,7 +332,7 @@ Result<RuleBook> parse_trace_rules(std::string_view yaml, std::string_view file)
 
 bool can_evaluate(const Rule& rule, const Catalog& catalog) {
   const auto known = [&](const RuleExpression& expression) {
-    return evaluate(expression, [&](const RuleStep& leaf) { return exists(leaf, catalog); }).state !=
+    return evaluate(expression, [&](const FormulaStep& leaf) { return exists(leaf, catalog); }).state !=
            RuleValue::State::kAbsent;
   };
   const auto holds = [&](const RuleCondition& condition) { return known(condition.quantity); };

@@ -17,15 +17,6 @@
 
 namespace tacho::metric {
 
-enum class RuleRelation : uint8_t { kAbove, kAtLeast, kBelow, kAtMost };
-std::string_view to_string(RuleRelation relation);  ///< ">", ">=", "<", "<="
-
-struct RuleCondition {
-  RuleExpression quantity;
-  RuleRelation relation = RuleRelation::kAbove;
-  double threshold = 0;
-};
-
 struct Rule {
   std::string_view slug;              ///< "lds-bank-conflicts"
   std::string_view vendor;            ///< the catalog that has it: it applies only to that vendor's devices; "" = all
@@ -131,12 +122,12 @@ void for_each_deciding(const Rule& rule, F&& f) {
   f(rule.saves_high);
 }
 
-/// Calls f(const RuleStep&) for every metric and value that rules, checks and bars of the book name.
+/// Calls f(const FormulaStep&) for every metric and value that rules, checks and bars of the book name.
 template <typename F>
 void for_each_leaf(const RuleBook& book, F&& f) {
   const auto leaves = [&](const RuleExpression& expression) {
-    for (const RuleStep& step : expression.steps)
-      if (step.kind == RuleStep::Kind::kMetric || step.kind == RuleStep::Kind::kValue) f(step);
+    for (const FormulaStep& step : expression.steps)
+      if (step.op == FormulaOp::kMetric || step.op == FormulaOp::kValue) f(step);
   };
   for (const Rule& rule : book.rules) {
     for_each_deciding(rule, leaves);

@@ -5,16 +5,16 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <unordered_map>
 
+#include "metric/expression/arithmetic.h"
 #include "metric/formula/student.h"
 
 namespace tacho::metric {
 
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNaN = kNoNumber;
 
 struct Builtin {
   std::string_view name;
@@ -75,24 +75,6 @@ const Formula& parsed_builtin(std::string_view text) {
   return place->second;
 }
 
-double python_modulo(double a, double b) {
-  if (b == 0) return kNaN;
-  const double rest = std::fmod(a, b);
-  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
-}
-
-double round_to(double x, double digits) {
-  if (!std::isfinite(x)) return x;
-  if (digits == 0) return std::nearbyint(x);
-  const double scale = std::pow(10.0, digits);
-  const double scaled = x * scale;
-  return std::isfinite(scaled) ? std::nearbyint(scaled) / scale : x;
-}
-
-double truncated(double x) {
-  return std::isfinite(x) ? std::trunc(x) : kNaN;
-}
-
 // The counter's other name, "" if none is known.
 std::string other_name(std::string_view name, std::span<const Rename> recorded_as) {
   for (const Rename& rename : recorded_as)
@@ -148,7 +130,7 @@ void NameCollector::add(std::string_view name) {
 }
 
 void NameCollector::add(const Formula& formula, std::string_view level) {
-  for (const Step& step : formula.steps) {
+  for (const FormulaStep& step : formula.steps) {
     if (step.op == FormulaOp::kCounter && step.first < 0) {
       add(step.text);
       // Runs recorded through rocpd keep the accumulator under the level's name.
@@ -406,13 +388,13 @@ struct Program::Impl {
   Node compile(const Formula& formula, const Context& context, std::vector<Node>* all) {
     std::vector<Node> made;
     made.reserve(formula.steps.size());
-    for (const Step& step : formula.steps) made.push_back(compile_step(step, made, context));
+    for (const FormulaStep& step : formula.steps) made.push_back(compile_step(step, made, context));
     const Node result = made.empty() ? 0 : made.back();
     if (all != nullptr) *all = std::move(made);
     return result;
   }
 
-  Node compile_step(const Step& step, const std::vector<Node>& made, const Context& context) {
+  Node compile_step(const FormulaStep& step, const std::vector<Node>& made, const Context& context) {
     const auto argument = [&](size_t i) { return made[step.arguments[i]]; };
     switch (step.op) {
       case FormulaOp::kNumber:
@@ -432,6 +414,8 @@ struct Program::Impl {
         if (std::any_of(parts.begin(), parts.end(), [&](Node part) { return missing(part); })) return 0;
         return sum_list(parts);
       }
+      case FormulaOp::kMetric:
+        return 0;  // of rules only (catalog/rule_expression.h)
       case FormulaOp::kValue:
         return value(step.text, context);
       case FormulaOp::kNegate:
@@ -493,6 +477,11 @@ struct Program::Impl {
       case FormulaOp::kConcat:
         if (missing(argument(0)) || missing(argument(1)) || env.compat) return 0;
         return intern(Kind::kConcat, argument(0), argument(1));
+      case FormulaOp::kCoalesce:
+        if (missing(argument(0))) return argument(1);
+        if (missing(argument(1))) return argument(0);
+        // What has no value equals nothing, itself neither.
+        return intern(Kind::kSelect, argument(0), argument(1), intern(Kind::kEqual, argument(0), argument(0)));
     }
     return 0;
   }
@@ -1094,51 +1083,49 @@ struct Program::Impl {
       case Kind::kColumn:
         return evaluate_column(node);
       case Kind::kNegate:
-        return each(node, [](double x) { return -x; });
+        return each(node, UnaryArithmetic<FormulaOp::kNegate>());
       case Kind::kNot:
-        return each(node, [](double x) { return x == 0 ? 1.0 : 0.0; });
+        return each(node, UnaryArithmetic<FormulaOp::kNot>());
       case Kind::kToInt:
-        return each(node, truncated);
+        return each(node, UnaryArithmetic<FormulaOp::kToInt>());
       case Kind::kAdd:
-        return elementwise(node, [](double x, double y) { return x + y; });
+        return elementwise(node, Arithmetic<FormulaOp::kAdd>());
       case Kind::kSubtract:
-        return elementwise(node, [](double x, double y) { return x - y; });
+        return elementwise(node, Arithmetic<FormulaOp::kSubtract>());
       case Kind::kMultiply:
-        return elementwise(node, [](double x, double y) { return x * y; });
+        return elementwise(node, Arithmetic<FormulaOp::kMultiply>());
       case Kind::kDivide:
-        return elementwise(node, [](double x, double y) { return x / y; });
+        return elementwise(node, Arithmetic<FormulaOp::kDivide>());
       case Kind::kModulo:
-        return elementwise(node, python_modulo);
+        return elementwise(node, Arithmetic<FormulaOp::kModulo>());
       case Kind::kFloorDivide:
-        return elementwise(node, [](double x, double y) { return std::floor(x / y); });
+        return elementwise(node, Arithmetic<FormulaOp::kFloorDivide>());
       case Kind::kPower:
-        return elementwise(node, [](double x, double y) { return std::pow(x, y); });
+        return elementwise(node, Arithmetic<FormulaOp::kPower>());
       case Kind::kLess:
-        return elementwise(node, [](double x, double y) { return x < y ? 1.0 : 0.0; });
+        return elementwise(node, Arithmetic<FormulaOp::kLess>());
       case Kind::kLessEqual:
-        return elementwise(node, [](double x, double y) { return x <= y ? 1.0 : 0.0; });
+        return elementwise(node, Arithmetic<FormulaOp::kLessEqual>());
       case Kind::kGreater:
-        return elementwise(node, [](double x, double y) { return x > y ? 1.0 : 0.0; });
+        return elementwise(node, Arithmetic<FormulaOp::kGreater>());
       case Kind::kGreaterEqual:
-        return elementwise(node, [](double x, double y) { return x >= y ? 1.0 : 0.0; });
+        return elementwise(node, Arithmetic<FormulaOp::kGreaterEqual>());
       case Kind::kEqual:
-        return elementwise(node, [](double x, double y) { return x == y ? 1.0 : 0.0; });
+        return elementwise(node, Arithmetic<FormulaOp::kEqual>());
       case Kind::kNotEqual:
-        return elementwise(node, [](double x, double y) { return x != y ? 1.0 : 0.0; });
+        return elementwise(node, Arithmetic<FormulaOp::kNotEqual>());
       case Kind::kAnd:
-        return elementwise(node, [](double x, double y) { return x != 0 && y != 0 ? 1.0 : 0.0; });
+        return elementwise(node, Arithmetic<FormulaOp::kAnd>());
       case Kind::kOr:
-        return elementwise(node, [](double x, double y) { return x != 0 || y != 0 ? 1.0 : 0.0; });
+        return elementwise(node, Arithmetic<FormulaOp::kOr>());
       case Kind::kSmaller:
-        return elementwise(node,
-                           [](double x, double y) { return std::isnan(x) || std::isnan(y) ? kNaN : (y < x ? y : x); });
+        return elementwise(node, Arithmetic<FormulaOp::kMin>());
       case Kind::kLarger:
-        return elementwise(node,
-                           [](double x, double y) { return std::isnan(x) || std::isnan(y) ? kNaN : (y > x ? y : x); });
+        return elementwise(node, Arithmetic<FormulaOp::kMax>());
+      case Kind::kRound:
+        return elementwise(node, Arithmetic<FormulaOp::kRound>());
       case Kind::kOnlyWhere:
         return elementwise(node, [](double x, double y) { return std::isnan(y) ? kNaN : x; });
-      case Kind::kRound:
-        return elementwise(node, round_to);
       case Kind::kSelect:
         return evaluate_choice(node);
       case Kind::kSumList:
@@ -1320,7 +1307,7 @@ std::vector<FormulaInput> Program::inputs(const Formula& formula, const Context&
   };
   const auto visit = [&](const auto& self, const Formula& f, const Context& at) -> void {
     const std::string_view pass = impl.pass_of(at.level);
-    for (const Step& step : f.steps) {
+    for (const FormulaStep& step : f.steps) {
       if (step.op == FormulaOp::kCounter) {
         add_counter(
             step.first >= 0 ? fmt::format("{}[{}]", step.text, step.first) : impl.column_name(step.text, at.level),

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "metric/catalog/catalog.h"
-#include "metric/formula/expression.h"
+#include "metric/expression/expression.h"
 #include "workload/workload.h"
 
 namespace tacho::metric {

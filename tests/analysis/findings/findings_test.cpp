@@ -884,9 +884,9 @@ TEST(Findings, RulesNameQuantitiesThatExist) {
   EXPECT_GE(book.rules.size(), 23u);
   for (const metric::Rule& rule : book.rules) {
     const auto check = [&](const metric::RuleExpression& quantity) {
-      for (const metric::RuleStep& step : quantity.steps)
-        if (step.kind == metric::RuleStep::Kind::kMetric) {
-          EXPECT_NE(quantity_named(step.name), nullptr) << rule.slug << " names " << step.name;
+      for (const metric::FormulaStep& step : quantity.steps)
+        if (step.op == metric::FormulaOp::kMetric) {
+          EXPECT_NE(quantity_named(step.text), nullptr) << rule.slug << " names " << step.text;
         }
     };
     metric::for_each_deciding(rule, check);

@@ -18,7 +18,7 @@
 #include "metric/analysis/analysis.h"
 #include "metric/catalog/builtin/builtin.h"
 #include "metric/catalog/rules.h"
-#include "metric/formula/expression.h"
+#include "metric/expression/expression.h"
 
 namespace tacho::metric {
 namespace {
@@ -44,9 +44,9 @@ struct Bench {
 // Everything that the rules and bars of an architecture may read: counters (0) and level passes.
 void all_inputs(const Catalog& catalog, const RuleBook& book, Row& counters, std::set<std::string>& levels) {
   NameCollector names("per_kernel");
-  for_each_leaf(book, [&](const RuleStep& leaf) {
-    const Metric* const metric = catalog.metric(leaf.name);
-    if (leaf.kind != RuleStep::Kind::kMetric || metric == nullptr) return;
+  for_each_leaf(book, [&](const FormulaStep& leaf) {
+    const Metric* const metric = catalog.metric(leaf.text);
+    if (leaf.op != FormulaOp::kMetric || metric == nullptr) return;
     if (!metric->coll_level.empty()) levels.emplace(metric->coll_level);
     for (const Cell& cell : metric->cells)
       if (!cell.formula.empty())

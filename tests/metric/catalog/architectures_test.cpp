@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "metric/catalog/builtin/builtin.h"
-#include "metric/formula/expression.h"
+#include "metric/expression/expression.h"
 
 namespace tacho::metric {
 namespace {

@@ -48,10 +48,10 @@ TEST(Rules, AQuantityThatIsAMetricHasItsName) {
     const auto book = load_rules(catalog);
     ASSERT_TRUE(book.has_value()) << book.error().message;
     const auto check = [&](const RuleExpression& quantity) {
-      const RuleStep* const step = quantity.metric();
+      const FormulaStep* const step = quantity.metric();
       if (step == nullptr || quantity.name.empty()) return;
-      const Metric* const metric = catalog.metric(step->name);
-      ASSERT_NE(metric, nullptr) << step->name;
+      const Metric* const metric = catalog.metric(step->text);
+      ASSERT_NE(metric, nullptr) << step->text;
       EXPECT_NE(quantity.name.find(metric->name), std::string_view::npos) << quantity.name << ", " << metric->name;
       ++named;
     };
@@ -82,13 +82,13 @@ Result<RuleExpression> parsed(std::string_view text) {
   return parse_rule_expression(text, quantities, strings);
 }
 
-RuleValue value_of(std::string_view text, std::vector<const RuleStep*>* used = nullptr) {
-  const auto lookup = [](const RuleStep& leaf) -> RuleValue {
-    if (leaf.kind == RuleStep::Kind::kValue)
-      return leaf.name == "roof" ? RuleValue{State::kNumber, 500} : RuleValue{State::kMissing};
-    if (leaf.name == "missing") return {State::kMissing};
-    if (leaf.name == "undefined") return {State::kUndefined};
-    if (leaf.name == "absent") return {State::kAbsent};
+RuleValue value_of(std::string_view text, std::vector<const FormulaStep*>* used = nullptr) {
+  const auto lookup = [](const FormulaStep& leaf) -> RuleValue {
+    if (leaf.op == FormulaOp::kValue)
+      return leaf.text == "roof" ? RuleValue{State::kNumber, 500} : RuleValue{State::kMissing};
+    if (leaf.text == "missing") return {State::kMissing};
+    if (leaf.text == "undefined") return {State::kUndefined};
+    if (leaf.text == "absent") return {State::kAbsent};
     return {State::kNumber, leaf.column == "peak" ? 1000.0 : 8.0};
   };
   const auto expression = parsed(text);
@@ -100,27 +100,44 @@ TEST(RuleExpressions, Arithmetic) {
   EXPECT_EQ(value_of("1 + 2 * 3").number, 7);
   EXPECT_EQ(value_of("(1 + 2) * 3 - 4 / 8").number, 8.5);
   EXPECT_EQ(value_of("100 * (lds-bytes + lds-bytes) / lds-bytes.peak").number, 1.6) << "- in a name is no minus";
-  EXPECT_EQ(value_of("max(0, lds-bytes - 50) + min(3, lds-bytes, 2)").number, 2);
+  EXPECT_EQ(value_of("MAX(0, lds-bytes - 50) + MIN(3, lds-bytes, 2)").number, 2);
   EXPECT_EQ(value_of("-3 * twice").number, -48);
-  EXPECT_EQ(value_of("or($roof, lds-bytes.peak)").number, 500);
-  EXPECT_EQ(value_of("or($none, lds-bytes.peak)").number, 1000);
+  EXPECT_EQ(value_of("2 + twice - lds-bytes / twice + twice").number, 33.5) << "a quantity is in brackets by itself";
+  EXPECT_EQ(value_of("COALESCE($roof, lds-bytes.peak)").number, 500);
+  EXPECT_EQ(value_of("COALESCE($none, lds-bytes.peak)").number, 1000);
+}
+
+TEST(RuleExpressions, HaveTheWholeLanguageOfFormulas) {
+  EXPECT_EQ(value_of("7 % 4 + 7 // 2 + 2 ** 3 + MOD(-1, 3)").number, 3 + 3 + 8 + 2);
+  EXPECT_EQ(value_of("ROUND(lds-bytes / 3, 1) + TO_INT(2.9)").number, 2.7 + 2);
+  EXPECT_EQ(value_of("1 if lds-bytes > 4 and not lds-bytes >= 9 else 2").number, 1);
+  EXPECT_EQ(value_of("(lds-bytes == 8) + (lds-bytes != 8) + (lds-bytes <= 7) + (1 < 2 or 0)").number, 2);
+  EXPECT_EQ(value_of("None").state, State::kUndefined);
+  EXPECT_EQ(value_of("COALESCE(None, absent, 3)").number, 3);
 }
 
 TEST(RuleExpressions, WhatCannotBeComputed) {
   EXPECT_EQ(value_of("1 / (lds-bytes - 8)").state, State::kUndefined);
+  EXPECT_EQ(value_of("undefined + 1").state, State::kUndefined);
+  EXPECT_EQ(value_of("MIN(undefined, 1)").state, State::kUndefined);
   EXPECT_EQ(value_of("missing + undefined").state, State::kMissing) << "what can be collected comes first";
   EXPECT_EQ(value_of("missing + absent").state, State::kAbsent) << "nobody can collect that";
-  EXPECT_EQ(value_of("or(absent, missing)").state, State::kMissing);
-  EXPECT_EQ(value_of("or(missing, lds-bytes)").number, 8);
+  EXPECT_EQ(value_of("1 if missing else 2").state, State::kMissing);
+  EXPECT_EQ(value_of("COALESCE(absent, missing)").state, State::kMissing);
+  EXPECT_EQ(value_of("COALESCE(absent, undefined)").state, State::kAbsent);
+  EXPECT_EQ(value_of("COALESCE(missing, lds-bytes)").number, 8);
+  EXPECT_EQ(value_of("COALESCE(undefined, lds-bytes)").number, 8);
 }
 
-TEST(RuleExpressions, RestOnTheSideOfAnOrThatIsTaken) {
-  std::vector<const RuleStep*> used;
-  value_of("or($roof, lds-bytes.peak)", &used);
+TEST(RuleExpressions, RestOnTheSideOfACoalesceThatIsTaken) {
+  std::vector<const FormulaStep*> used;
+  value_of("COALESCE($roof, lds-bytes.peak)", &used);
   ASSERT_EQ(used.size(), 1U);
   used.clear();
-  value_of("2 * or($none, lds-bytes.peak) + lds-bytes", &used);
-  EXPECT_EQ(used.size(), 2U);
+  value_of("2 * COALESCE($none, lds-bytes.peak) + lds-bytes", &used);
+  ASSERT_EQ(used.size(), 2U);
+  EXPECT_EQ(used[0]->column, "peak");
+  EXPECT_EQ(used[1]->column, "");
 }
 
 TEST(RuleExpressions, Errors) {
@@ -128,15 +145,35 @@ TEST(RuleExpressions, Errors) {
     const auto result = parsed(text);
     return result ? std::string("none") : result.error().message;
   };
-  EXPECT_EQ(error("ipc ipc"), "\"ipc\" is not expected here");
-  EXPECT_EQ(error("2 +"), "a metric or a number is missing at the end");
-  EXPECT_EQ(error("(2 + ipc"), "a bracket is not closed");
-  EXPECT_EQ(error("or(ipc)"), "or() takes two values or more");
-  EXPECT_EQ(error("Ipc"), "\"Ipc\" is not a metric's slug");
-  EXPECT_EQ(error("$"), "a name is missing behind the $");
-  EXPECT_EQ(error("&"), "\"&\" is neither a metric nor a number");
-  EXPECT_EQ(error("3x"), "a blank or an operator is missing before \"x\"");
-  EXPECT_EQ(error(std::string(500, '(') + "1"), "brackets are nested too deeply");
+  EXPECT_EQ(error("ipc ipc"), "column 5: expected an operator or the end of the formula, found 'ipc'");
+  EXPECT_EQ(error("2 +"), "column 4: expected a metric, a number or '(', but the formula ends");
+  EXPECT_EQ(error("(2 + ipc"), "column 9: expected ')', but the formula ends");
+  EXPECT_EQ(error("COALESCE(ipc)"), "column 13: COALESCE takes 2 arguments or more");
+  EXPECT_EQ(error("MAX(ipc)"), "column 8: MAX takes 2 arguments or more") << "a metric is one number";
+  EXPECT_EQ(error("AVG(ipc)"), "column 1: expected a function (MIN, MAX, TO_INT, ROUND, MOD, COALESCE), found 'AVG'");
+  EXPECT_EQ(error("min(ipc, 2)"),
+            "column 1: expected a function (MIN, MAX, TO_INT, ROUND, MOD, COALESCE), found 'min'");
+  EXPECT_EQ(error("Ipc"), "column 1: expected a metric's slug (lower-case letters, digits and '-'), found 'Ipc'");
+  EXPECT_EQ(error("$"), "column 2: expected the name of a value after '$', but the formula ends");
+  EXPECT_EQ(error("&"), "column 1: expected a metric, a number or '(', found '&'");
+  EXPECT_EQ(error("3x"), "column 2: expected an operator after the number, found 'x'");
+  EXPECT_EQ(error("ipc[3]"), "column 4: expected an operator or the end of the formula, found '['");
+  EXPECT_EQ(error(std::string(500, '(') + "1"), "column 201: nested more than 200 deep");
+}
+
+TEST(RuleExpressions, QuantitiesOfQuantitiesDoNotGrowWithoutBound) {
+  StringStore strings;
+  RuleQuantities quantities;
+  quantities.emplace("q0", *parse_rule_expression("ipc + ipc", quantities, strings));
+  std::string error;
+  for (int i = 1; i < 60 && error.empty(); ++i) {
+    const auto next = parse_rule_expression(fmt::format("q{0} + q{0}", i - 1), quantities, strings);
+    if (next)
+      quantities.emplace(fmt::format("q{}", i), *next);
+    else
+      error = next.error().message;
+  }
+  EXPECT_EQ(error, "with all the quantities that it names, it is longer than 10000 steps");
 }
 
 // Verdicts
@@ -234,15 +271,20 @@ std::string file_with(std::string_view when, std::string_view saves, std::string
 
 TEST(Rules, ErrorsNameFileLineAndColumn) {
   EXPECT_EQ(error_of(file_with("ipc > 1", "0 .. ipc")), "no error");
-  EXPECT_EQ(error_of(file_with("ipc > x", "0 .. ipc")), "r.yaml:4:11: \"x\" is not a number");
+  EXPECT_EQ(error_of(file_with("ipc > x", "0 .. ipc")), "r.yaml:4:11: column 7: expected a number, found 'x'");
+  EXPECT_EQ(error_of(file_with("ipc > 1 2", "0 .. ipc")),
+            "r.yaml:4:11: column 9: expected the end of the condition behind its number, found '2'");
   EXPECT_EQ(error_of(file_with("ipc = 1", "0 .. ipc")),
-            "r.yaml:4:11: a condition compares with >, >=, < or <=, not \"=\"");
-  EXPECT_EQ(error_of(file_with("ipc", "0 .. ipc")), "r.yaml:4:11: a condition is \"quantity > number\", not \"ipc\"");
+            "r.yaml:4:11: column 5: expected '<', '<=', '>' or '>=' and a number, found '='");
+  EXPECT_EQ(error_of(file_with("ipc", "0 .. ipc")),
+            "r.yaml:4:11: column 4: expected '<', '<=', '>' or '>=' and a number, but the formula ends");
   EXPECT_EQ(error_of(file_with("icp > 1", "0 .. ipc")), "r.yaml:4:11: there is no metric \"icp\" on gfx950");
   EXPECT_EQ(error_of(file_with("ipc.peak > 1", "0 .. ipc")), "r.yaml:4:11: the metric \"ipc\" has no column \"peak\"");
-  EXPECT_EQ(error_of(file_with("ipc ipc > 1", "0 .. ipc")), "r.yaml:4:11: \"ipc\" is not expected here");
+  EXPECT_EQ(error_of(file_with("ipc ipc > 1", "0 .. ipc")),
+            "r.yaml:4:11: column 5: expected '<', '<=', '>' or '>=' and a number, found 'ipc'");
   EXPECT_EQ(error_of(file_with("ipc > 1", "ipc")),
-            "r.yaml:5:12: saves is \"low .. high\", in percent of the kernel's time, not \"ipc\"");
+            "r.yaml:5:12: column 4: expected '..' between the low and the high end, but the formula ends (saves is "
+            "\"low .. high\", in percent of the kernel's time)");
   EXPECT_EQ(error_of(file_with("ipc > 1", "0 .. ipc", "    severity: ipc 1..2\n")),
             "r.yaml:9:5: a rule says what could be saved, \"saves: low .. high\" in "
             "percent of the kernel's time, instead of a severity");
@@ -267,7 +309,7 @@ TEST(Rules, QuantitiesStandForTheirArithmeticWhereverTheyAreWritten) {
   const RuleExpression& quantity = book->rules.front().when.front().quantity;
   EXPECT_EQ(quantity.name, "Share");
   EXPECT_EQ(quantity.unit, "%");
-  EXPECT_EQ(evaluate(quantity, [](const RuleStep&) { return RuleValue{State::kNumber, 3}; }).number, 6);
+  EXPECT_EQ(evaluate(quantity, [](const FormulaStep&) { return RuleValue{State::kNumber, 3}; }).number, 6);
 }
 
 TEST(Rules, ARuleWithAKnownNameReplacesIt) {

@@ -1,5 +1,5 @@
 // The formula language: grammar, errors, and values over dispatches as rocprof-compute's pandas gives them.
-#include "metric/formula/expression.h"
+#include "metric/expression/expression.h"
 
 #include <gtest/gtest.h>
 
@@ -198,6 +198,15 @@ TEST(Formula, RatioOfTotals) {
   EXPECT_EQ(number("MAX(A / B)", sum), kInf) << "only means change";
 }
 
+TEST(Formula, CoalesceTakesTheFirstThatHasAValue) {
+  EXPECT_EQ(number("SUM(COALESCE(GAPS, A))"), 10 + 2 + 30) << "dispatch by dispatch";
+  EXPECT_EQ(number("SUM(COALESCE(NOPE, A))"), 7) << "a counter that the run lacks";
+  EXPECT_EQ(number("SUM(COALESCE(A, NOPE))"), 7);
+  EXPECT_EQ(number("SUM(COALESCE(NOPE, None, GAPS, 5))"), 10 + 5 + 30);
+  EXPECT_EQ(number("MAX(COALESCE(A / Z, 1))"), kInf) << "x / 0 is a value";
+  EXPECT_EQ(evaluate(sample(), "SUM(COALESCE(NOPE, NOR))").kind, Value::Kind::kNotComputable);
+}
+
 TEST(Formula, ErrorsNameTheColumn) {
   const auto error = [](std::string_view text) {
     const auto formula = parse_formula(text);
@@ -209,6 +218,7 @@ TEST(Formula, ErrorsNameTheColumn) {
   EXPECT_NE(error("MEAN(A)").find("expected a function (AVG, "), std::string::npos);
   EXPECT_NE(error("AVG(A, B)").find("AVG takes 1 argument"), std::string::npos);
   EXPECT_NE(error("QUANTILE(A)").find("QUANTILE takes 2 arguments"), std::string::npos);
+  EXPECT_NE(error("COALESCE(A)").find("COALESCE takes 2 arguments or more"), std::string::npos);
   EXPECT_NE(error("A if B").find("'else'"), std::string::npos);
   EXPECT_NE(error("TCC_HIT[x]").find("instance number"), std::string::npos);
   EXPECT_NE(error("3x").find("operator after the number"), std::string::npos);

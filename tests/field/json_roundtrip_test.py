@@ -22,7 +22,7 @@ ROWS = {
         "graph": "k.graph", "occupancy": "k.occupancy"}),
     "copy": ("copy d JOIN copy_shape k ON k.id = d.dim", {
         **TIMES, "correlation": "d.correlation", "graph_node": "d.graph_node", "bytes": "d.bytes", "direction": "k.direction",
-        "source_memory": "k.source_memory", "target_memory": "k.target_memory"}),
+        "source_memory": "k.source_memory", "target_memory": "k.target_memory", "arguments": "d.arguments"}),
     "fill": ("fill d JOIN fill_shape k ON k.id = d.dim", {
         **TIMES, "correlation": "d.correlation", "graph_node": "d.graph_node", "bytes": "d.bytes", "memory": "k.memory"}),
     "api": ("api d JOIN function k ON k.id = d.dim LEFT JOIN operator_input i ON i.id = d.inputs", {
@@ -49,7 +49,7 @@ OF_RANGES = ["marker.category"]            # a range without a category is a use
 OF_LANES = ["api.tid"]                     # a call that overlaps another one of its thread gets a line of its own
 OF_COUNTERS = ["counter_value.*", "reading.*"]  # counters of kernels come back as readings
 OF_LAUNCHES = ["dispatch.ordinal"]
-OF_CALLS = ["api.result", "api.arguments"]
+OF_CALLS = ["api.result"]
 OF_ALLOCATIONS = ["allocation.name", "allocation.duration", "allocation.correlation"]  # moments of torch's "tensor"
 OF_MARKERS = ["marker.category", "marker.domain", "marker.kind"]
 
@@ -118,11 +118,12 @@ class JsonRoundTrip(FieldCase):
 
     def test_words_and_arguments_of_torch(self):
         """Operators with arrows, an allocation, a collective and waits: what was read is written with torch's words again."""
-        def event(category, name, ts, dur, tid=901, pid=900, **args):
+        def event(category, name, ts, dur, /, tid=901, pid=900, **args):
             return {"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": args}
-        work = {"device": 1, "context": 1, "stream": 7}
+        work = {"device": 1, "context": 1, "stream": 7, "priority": -2}
         collective = {"Collective name": "allreduce", "In msg nelems": 1024, "Out msg nelems": 1024, "Group size": 2, "dtype": "Float",
-                      "Process Group Name": "0", "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1]"}
+                      "Process Group Name": "0", "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1]", "Seq": 17, "Comms Id": 123456789012}
+        annotations = {"name": "attention, \"first\"", "module_fqn": "layers.0.attention"}
         events = [
             event("cpu_op", "aten::mm", 10, 50, **{"External id": 3, "Sequence number": 5, "Concrete Inputs": ["", "1", "[]"],
                   "Input type": ["float", "Scalar", "TensorList"], "Input Strides": [[3, 1], [], [[1], []]], "Input Dims": [[8, 3], [], [[4], []]]}),
@@ -131,7 +132,14 @@ class JsonRoundTrip(FieldCase):
             event("kernel", "gemm", 30, 8, pid=1, tid=7, correlation=11, grid=[3, 2, 1], block=[64, 2, 1],
                   **{"registers per thread": 40, "shared memory": 4096, "private memory": 96, "est. achieved occupancy %": 31, **work}),
             event("kernel", "ncclDevKernel_AllReduce", 40, 8, pid=1, tid=7, correlation=12, grid=[1, 1, 1], block=[32, 1, 1], **work, **collective),
+            event("kernel", "of_graph", 49, 1, pid=1, tid=7, correlation=16, grid=[1, 1, 1], block=[32, 1, 1],
+                  **{"graph id": 6, "graph node id": 25769803785, **work, **annotations}),
+            event("kernel", "ncclDevKernel_InGraph", 49.5, 0.5, pid=1, tid=7, correlation=16, grid=[1, 1, 1], block=[32, 1, 1],
+                  **{"graph id": 6, "graph node id": 25769803786, **work, **collective, **annotations}),
             event("gpu_memcpy", "Memcpy DtoH (Device -> Pinned)", 50, 4, pid=1, tid=7, correlation=13, bytes=77, **work),
+            event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 54, 1, pid=1, tid=7, correlation=16, bytes=77, **{"graph node id": 9},
+                  **work, **annotations),
+            event("kernel", "of_rocm", 90, 2, pid=2, tid=3, correlation=17, device=2, stream=3, hsa_queue=5, grid=[1, 1, 1], block=[64, 1, 1]),
             event("gpu_memset", "Memset (Device)", 55, 1, pid=1, tid=7, correlation=14, bytes=64, **work),
             event("cuda_sync", "Stream Wait Event", 58, 2, pid=1, tid=7, correlation=15, **work),
             event("gpu_user_annotation", "step", 30, 30, pid=1, tid=7, **work),

@@ -414,6 +414,54 @@ class Torch(Kineto):
                          [[9, 6, "Collective name=allreduce, Seq=17, Comms Id=123456789012"]])
         self.assertIn(["priority", "-2"], self.query(path, "select key, value from tacho.property"))
 
+    def test_annotations_of_graph_nodes(self):
+        """torch.cuda.graph_annotations.mark_kernels(): texts that torch adds to the args of a graph's nodes, each with a name."""
+        of_node = {"graph id": 2, "graph node id": (2 << 32) + 5}
+        marks = {"name": "attention", "module_fqn": "layers.0.ä \"x\"", "stream": 60, "Input Dims": []}
+        ask = "select k.name, d.arguments from tacho.dispatch d join tacho.kernel k on k.id = d.dim order by d.start"
+        text = '{"name":"attention","module_fqn":"layers.0.ä \\"x\\""}'
+        events = [kernel("in_graph", 1, 2, 3, grid=[1, 1, 1], block=[32, 1, 1], **of_node),
+                  kernel("no_graph", 5, 2, 4, grid=[1, 1, 1], block=[32, 1, 1], note="x", kind="y"),
+                  kernel("unmarked", 9, 2, 5, grid=[1, 1, 1], block=[32, 1, 1], **{"graph node id": 7, "memory bandwidth (GB/s)": "N/A"})]
+        events[0]["args"].update(marks)
+        path = self.trace(events)
+        self.assertEqual(self.query(path, ask), [["in_graph", text], ["no_graph", ""], ["unmarked", ""]])
+        # The events' members in another order.
+        path = self.trace([{key: event[key] for key in ("cat", "ph", "args", "ts", "dur", "name", "pid", "tid")} for event in events])
+        self.assertEqual(self.query(path, ask)[0], ["in_graph", text])
+        # SQL reads the object.
+        self.assertEqual(self.query(path, "select json_extract(arguments, '$.module_fqn') from tacho.dispatch where graph_node > 7"),
+                         [["layers.0.ä \"x\""]])
+        # A collective in a graph keeps both.
+        marked = kernel("nccl", 1, 2, 3, **of_node, **{"Collective name": "allreduce", "Process Group Ranks": "[0, 1]"})
+        marked["args"]["name"] = "tp"
+        self.assertEqual(self.query(self.trace([marked]), "select arguments from tacho.dispatch"),
+                         [['Collective name=allreduce, Process Group Ranks=[0, 1], annotations={"name":"tp"}']])
+
+    def test_annotations_that_cannot_be_kept(self):
+        def fill(ts, **args):
+            return span("Memset (Device)", ts, 1, "gpu_memset", 0, 7, device=0, stream=7, **{"graph node id": 4, **args})
+        path = self.trace([fill(1, mark="zero"), fill(3, mark="zero"), fill(5), kernel("k", 7, 1, 3)])
+        self.assertEqual([text for (text,) in self.query(path, "select text from tacho.note")],
+                         ["the annotations of 2 fills in CUDA graphs are not kept: only kernels and copies have a column for them"])
+        long = "x" * 60_000
+        path = self.trace([kernel("k", number, 1, number, grid=[1, 1, 1], block=[32, 1, 1], **{"graph node id": 9, "mark": f"{number} {long}"})
+                           for number in range(1, 201)])
+        ((kept,),) = self.query(path, "select count(*) from tacho.dispatch where arguments <> ''")
+        self.assertTrue(135 < kept < 145, kept)
+        self.assertEqual([text for (text,) in self.query(path, "select text from tacho.note")],
+                         [f"different annotations of nodes in CUDA graphs took 8 MiB, the most that are kept: {200 - kept} kernels and "
+                          "copies are without annotations"])
+
+    def test_queues_of_hsa_behind_a_stream(self):
+        def on(ts, **args):
+            return span("k", ts, 1, "kernel", 0, 3, device=0, stream=3, correlation=ts, grid=[1, 1, 1], block=[64, 1, 1], **args)
+        ask = "select t.native, t.context, count(*) from tacho.dispatch d join tacho.track t on t.id = d.track group by 1, 2 order by 2"
+        path = self.trace([on(1, hsa_queue=1), on(3, hsa_queue=2), on(5, hsa_queue=1)])
+        self.assertEqual(self.query(path, ask), [[3, 1, 2], [3, 2, 1]])
+        self.assertEqual(self.query(path, "select value from tacho.property where key = 'queue' order by value"), [["1"], ["2"]])
+        self.assertEqual(self.query(self.trace([on(1), on(2)]), ask), [[3, 0, 2]])
+
     def test_copies_in_any_words(self):
         words = {"Memcpy HtoD (Pageable -> Device)": "host to device", "MemcpyD2H": "device to host", "Memcpy M2D(Copy)": "host to device",
                  "CopyDeviceToDevice": "device to device", "MEMORY_COPY_DEVICE_TO_HOST": "device to host",

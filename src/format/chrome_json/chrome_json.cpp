@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -219,6 +220,14 @@ class Exporter {
         json.member("context", static_cast<uint64_t>(cell(column::Track::context)));
       const int64_t stream = tracks_.stream(track);
       json.member("stream", static_cast<uint64_t>(stream != kUnknown ? stream : cell(column::Track::native)));
+      const auto fact = [&](JsonLiteral key, std::string_view property) {
+        const auto text = trace_.property(Table::kTrack, track, property);
+        if (!text) return;
+        if (int64_t number = 0; std::from_chars(text->data(), text->data() + text->size(), number).ec == std::errc())
+          json.member(key, number);
+      };
+      fact("priority", "priority");
+      fact("hsa_queue", "queue");
     });
     return ready;
   }

@@ -45,6 +45,13 @@ bool is_number(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+// The annotations of a graph's node, {"name":"attention"}, as members of their own. False if the text is anything else.
+bool put_annotations(std::string_view text, JsonFileWriter& json) {
+  if (!text.starts_with("{\"") || !text.ends_with("\"}") || !is_json(text)) return false;
+  json.splice(text.substr(1, text.size() - 2));
+  return true;
+}
+
 }  // namespace
 
 std::string call_category(event::Domain domain) {
@@ -136,10 +143,19 @@ std::string_view sync_name(int64_t kind) {
 void put_arguments(std::vector<std::pair<std::string_view, std::string_view>>& scratch, std::string_view text,
                    JsonFileWriter& json) {
   // In this order the reader of such files put them together.
-  constexpr std::string_view kKeys[] = {
-      "Collective name",           "In msg nelems",      "Out msg nelems", "Group size", "dtype", "Process Group Name",
-      "Process Group Description", "Process Group Ranks"};
+  constexpr std::string_view kKeys[] = {"Collective name",
+                                        "In msg nelems",
+                                        "Out msg nelems",
+                                        "Group size",
+                                        "dtype",
+                                        "Process Group Name",
+                                        "Process Group Description",
+                                        "Seq",
+                                        "Comms Id",
+                                        "Process Group Ranks",
+                                        "annotations"};
   if (text.empty()) return;
+  if (put_annotations(text, json)) return;
   if (!text.starts_with("Collective name=")) {
     json.member("arguments", text);
     return;
@@ -164,7 +180,9 @@ void put_arguments(std::vector<std::pair<std::string_view, std::string_view>>& s
     return;
   }
   for (const auto& [key, value] : scratch) {
-    const bool counts = key.ends_with("nelems") || key == "Group size";  // names may be digits, too: "0"
+    if (key == "annotations" && put_annotations(value, json)) continue;
+    const bool counts = key.ends_with("nelems") || key == "Group size" || key == "Seq" ||
+                        key == "Comms Id";  // names may be digits, too: "0"
     json.key(key);
     if (counts && is_number(value))
       json.ready(value);

@@ -1,6 +1,7 @@
 // Work of devices: lanes, kernels, copies, fills and counters (translator.h).
 #include <algorithm>
 
+#include "base/text/json_writer.h"
 #include "event/times.h"
 #include "format/import/words.h"
 #include "format/kineto/translator.h"
@@ -23,7 +24,9 @@ Translator::Lane Translator::lane(const Event& event) {
   const int64_t pid = owners_.number(event.process);
   const int64_t index = event.device != kUnknown ? event.device : event.process.number;
   const int64_t stream = event.stream != kUnknown ? event.stream : event.thread.number;
-  const int64_t context = event.context != kUnknown ? event.context : 0;
+  // HIP has no contexts, but several queues of HSA to run a stream's work.
+  const int64_t queue = event.hsa_queue != kUnknown ? event.hsa_queue : 0;
+  const int64_t context = event.context != kUnknown ? event.context : queue;
   const Owners::Owner owner = owners_.owner(event);
   const std::array<int64_t, 5> key = {index, stream, context, owner.process,
                                       (static_cast<int64_t>(owner.scope) << 32) ^ (event.device == kUnknown ? pid : 0)};
@@ -39,6 +42,7 @@ Translator::Lane Translator::lane(const Event& event) {
                                               .name = writer_.string(fmt::format("stream {}", stream))});
     if (event.priority != kUnknown)
       writer_.property(Table::kTrack, lane.track, "priority", std::to_string(event.priority));
+    if (queue != 0) writer_.property(Table::kTrack, lane.track, "queue", std::to_string(static_cast<uint64_t>(queue)));
     owners_.track_made(lane.track, lane.process);
     lane_list_.push_back(lane);
   }
@@ -73,12 +77,9 @@ void Translator::work(const Row& row, const Event& event, int64_t process) {
     tied_fills_.add({{process, event.external}, row});
 }
 
-// What torch.distributed says about a collective, as the arguments of its kernel: src/ranks reads them back
-// (told_by()).
-int64_t Translator::collective(const Event& event) {
-  const Event::Collective& told = event.collective;
-  if (told.name.empty()) return 0;
-  text_.clear();
+// What torch.distributed says about a collective, as src/ranks reads it back (stated_by()).
+void Translator::put_collective(const Event::Collective& told) {
+  if (told.name.empty()) return;
   const auto add = [&](std::string_view name, std::string_view value) {
     if (value.empty()) return;
     if (!text_.empty()) text_ += ", ";
@@ -97,7 +98,51 @@ int64_t Translator::collective(const Event& event) {
   add("Seq", told.sequence);
   add("Comms Id", told.communicator);
   add("Process Group Ranks", told.members);
-  return writer_.string(text_);
+}
+
+// The annotations of a graph's node as a JSON object: {"name":"attention","module_fqn":"layers.0.attention"}.
+void Translator::put_annotations(const Event& event) {
+  if (!text_.empty()) text_ += ", annotations=";
+  JsonWriter json(text_, kCompactJson);
+  json.begin_object();
+  for (const Event::Annotation& each : event.annotations) {
+    json::JsonTokens::unescape(each.name, key_);
+    json::JsonTokens::unescape(each.value.substr(1, each.value.size() - 2), value_);
+    json.key(key_).value(value_);
+  }
+  json.end_object();
+}
+
+// The cell of column `arguments`: what torch tells of a kernel's collective and of its node in a graph, else the text
+// that tacho wrote.
+int64_t Translator::arguments(const Event& event) {
+  constexpr size_t kMostText = size_t{8} << 20;  // bytes of different annotations, so that names keep their room
+  text_.clear();
+  put_collective(event.collective);
+  const bool annotated = event.graph_node > 0 && !event.annotations.empty();
+  if (annotated && annotation_bytes_ >= kMostText)
+    ++annotations_left_out_;
+  else if (annotated)
+    put_annotations(event);
+  if (text_.empty()) return event.arguments.empty() ? 0 : writer_.string(event.arguments);
+  const int64_t before = writer_.rows(Table::kString), row = writer_.string(text_);
+  if (annotated && writer_.rows(Table::kString) > before) annotation_bytes_ += text_.size();
+  return row;
+}
+
+void Translator::finish_annotations() {
+  if (annotated_fills_ > 0)
+    writer_.note(0, event::NoteSeverity::kInfo,
+                 fmt::format("the annotations of {} in CUDA graphs are not kept: only kernels and copies have a column "
+                             "for them",
+                             annotated_fills_ == 1 ? "1 fill" : fmt::format("{} fills", annotated_fills_)));
+  if (annotations_left_out_ > 0)
+    writer_.note(
+        0, event::NoteSeverity::kWarning,
+        fmt::format("different annotations of nodes in CUDA graphs took 8 MiB, the most that are kept: {} "
+                    "without annotations",
+                    annotations_left_out_ == 1 ? "1 kernel or copy is"
+                                               : fmt::format("{} kernels and copies are", annotations_left_out_)));
 }
 
 void Translator::kernel_event(const Event& event) {
@@ -114,7 +159,7 @@ void Translator::kernel_event(const Event& event) {
                     .dim = 0,
                     .correlation = known(event.correlation),
                     .graph_node = known(event.graph_node),
-                    .arguments = collective(event)};
+                    .arguments = arguments(event)};
   if (event.block[0] == kUnknown && row.correlation != 0) {
     deferred_.add({{on.process, row.correlation}, row, facts});
     return;
@@ -140,12 +185,14 @@ void Translator::copy(const Event& event) {
                  .dim = copy_shapes_.row(writer_, shape),
                  .correlation = known(event.correlation),
                  .bytes = event.bytes,
-                 .graph_node = known(event.graph_node)},
+                 .graph_node = known(event.graph_node),
+                 .arguments = arguments(event)},
        event, on.process);
 }
 
 void Translator::fill(const Event& event) {
   const Lane on = lane(event);
+  if (event.graph_node > 0 && !event.annotations.empty()) ++annotated_fills_;
   const int64_t shape =
       writer_.dimension(row::FillShape{.memory = imported::memory_ends(event.name).to, .device = on.device});
   work(row::Fill{.track = on.track,

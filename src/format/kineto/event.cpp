@@ -111,7 +111,23 @@ JsonOutcome counter_value(JsonTokens& json, Event& event, std::string_view key) 
   return JsonOutcome::kOk;
 }
 
-JsonOutcome argument(JsonTokens& json, Event& event, std::string_view key, bool numbers) {
+// A text that is nothing else may be an annotation of a graph's node.
+JsonOutcome annotation(JsonTokens& json, Event& event, std::string_view key) {
+  constexpr size_t kMost = 64;
+  // Texts that profilers write themselves.
+  if (is(key, "memory bandwidth (GB/s)") || is(key, "limitingFactors") || is(key, "end") || is(key, "src") ||
+      is(key, "dst") || is(key, "kernel") || is(key, "ptr"))
+    return json.skip();
+  std::string_view value;
+  KINETO_TRY(json_value(json, value));
+  if (event.annotations.size() < kMost) event.annotations.push_back({key, value});
+  return JsonOutcome::kOk;
+}
+
+// What args of an event hold beside the known ones.
+enum class Others : uint8_t { kNothing, kNumbers, kAnnotations };
+
+JsonOutcome argument(JsonTokens& json, Event& event, std::string_view key, Others others) {
   switch (key.size()) {
     case 3:
       if (is(key, "Seq")) return text_value(json, event, event.collective.sequence);
@@ -119,6 +135,7 @@ JsonOutcome argument(JsonTokens& json, Event& event, std::string_view key, bool 
     case 4:
       if (is(key, "grid")) return triple(json, event.grid);
       if (is(key, "kind")) return text_value(json, event, event.kind);
+      if (is(key, "name") && others == Others::kAnnotations) break;
       if (is(key, "name")) return text_value(json, event, event.label);
       if (is(key, "Addr")) return number_value(json, integer, event.address);
       if (is(key, "desc")) return text_value(json, event, event.description);
@@ -127,6 +144,7 @@ JsonOutcome argument(JsonTokens& json, Event& event, std::string_view key, bool 
     case 5:
       if (is(key, "dtype")) return text_value(json, event, event.collective.type);
       if (is(key, "block")) return triple(json, event.block);
+      if (is(key, "queue")) return number_value(json, integer, event.hsa_queue);
       if (is(key, "bytes") || is(key, "Bytes")) return number_value(json, integer, event.bytes);
       break;
     case 6:
@@ -145,6 +163,8 @@ JsonOutcome argument(JsonTokens& json, Event& event, std::string_view key, bool 
       break;
     case 9:
       if (is(key, "Device Id")) return number_value(json, integer, event.device_id);
+      if (is(key, "arguments")) return text_value(json, event, event.arguments);
+      if (is(key, "hsa_queue")) return number_value(json, integer, event.hsa_queue);
       break;
     case 10:
       if (is(key, "Group size")) return number_value(json, integer, event.collective.group_size);
@@ -193,7 +213,8 @@ JsonOutcome argument(JsonTokens& json, Event& event, std::string_view key, bool 
       break;
   }
   const char c = json.peek();
-  if (!numbers || c == '{' || c == '[') return json.skip();
+  if (c == '"' && others == Others::kAnnotations) return annotation(json, event, key);
+  if (others != Others::kNumbers || c == '{' || c == '[') return json.skip();
   return counter_value(json, event, key);
 }
 
@@ -220,7 +241,7 @@ JsonOutcome object(JsonTokens& json, Member member) {
 
 void clear(Event& event) {
   event.phase = event.name = event.category = event.scope = event.label = event.kind = event.description =
-      event.kernel_details = event.memcpy_details = {};
+      event.kernel_details = event.memcpy_details = event.arguments = {};
   event.collective = {};
   event.inputs = {};
   event.global_id = event.any_member = event.holds_document = false;
@@ -229,9 +250,10 @@ void clear(Event& event) {
   event.correlation = event.external = event.device = event.context = event.stream = event.bytes = event.registers =
       event.shared = event.private_bytes = event.address = event.device_type = event.sequence = event.device_id =
           event.graph_node = event.graph = event.priority = event.from_device = event.to_device = event.rank =
-              event.occupancy = event::kUnknown;
+              event.hsa_queue = event.occupancy = event::kUnknown;
   for (int i = 0; i < 3; ++i) event.grid[i] = event.block[i] = event::kUnknown;
   event.values.clear();
+  event.annotations.clear();
   event.bad_values = 0;
   event.buffers_used = 0;
 }
@@ -272,8 +294,11 @@ JsonOutcome parse_event(JsonTokens& json, Event& event) {
           if (json.peek() != '{') return json.skip();
           // Every known tool writes members such as "ph" before the args. If they come later, keeps numbers of all
           // args.
-          const bool numbers = event.phase.empty() || event.phase == "C" || event.category == "cuda_profiler_range";
-          return object(json, [&](std::string_view name) { return argument(json, event, name, numbers); });
+          const Others others =
+              event.phase.empty() || event.phase == "C" || event.category == "cuda_profiler_range" ? Others::kNumbers
+              : event.category == "kernel" || event.category.starts_with("gpu_mem") ? Others::kAnnotations
+                                                                                    : Others::kNothing;
+          return object(json, [&](std::string_view name) { return argument(json, event, name, others); });
         }
         break;
       case 5:

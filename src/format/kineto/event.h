@@ -36,12 +36,14 @@ struct Event {
           shared = event::kUnknown, private_bytes = event::kUnknown, address = event::kUnknown,
           device_type = event::kUnknown, sequence = event::kUnknown, device_id = event::kUnknown,
           graph_node = event::kUnknown, graph = event::kUnknown, priority = event::kUnknown,
-          from_device = event::kUnknown, to_device = event::kUnknown, rank = event::kUnknown;
+          from_device = event::kUnknown, to_device = event::kUnknown, rank = event::kUnknown,
+          hsa_queue = event::kUnknown;
   int64_t occupancy = event::kUnknown;                                     // percent()
   int64_t grid[3] = {event::kUnknown, event::kUnknown, event::kUnknown};   // workgroups
   int64_t block[3] = {event::kUnknown, event::kUnknown, event::kUnknown};  // work-items
   std::string_view label, kind, description;        // args.name or args.labels of metadata, args.kind, args.desc
   std::string_view kernel_details, memcpy_details;  // of XLA: "regs:32 grid:8,1,1 block:128,1,1"
+  std::string_view arguments;                       // of a call or a kernel, as tacho writes them
   // What torch.distributed tells about the collective that a kernel carries out.
   struct Collective {
     std::string_view name, type, group, group_description, members, sequence, communicator;
@@ -51,6 +53,12 @@ struct Event {
   struct Inputs {
     std::string_view dims, types, strides, concrete;
   } inputs;
+  // Texts among the args of device work that have no meaning here, as JSON: where the work is a graph's, these are
+  // the annotations that torch.cuda.graph_annotations adds to its nodes.
+  struct Annotation {
+    std::string_view name, value;
+  };
+  std::vector<Annotation> annotations;
   // Numbers among the args of counters and profiler ranges.
   struct Value {
     std::string_view name;

@@ -115,6 +115,7 @@ void Translator::api(const Event& event, int64_t track, Domain domain, int64_t c
                .duration = event.duration,
                .dim = functions_.row(writer_, row::Function{.name = writer_.string(event.name), .domain = domain}),
                .correlation = correlation,
+               .arguments = event.arguments.empty() ? 0 : writer_.string(event.arguments),
                .inputs = inputs});
 }
 
@@ -392,6 +393,7 @@ Status Translator::finish() {
   }));
   TACHO_TRY(finish_flows());
   finish_tensors();
+  finish_annotations();
   order_.finish(writer_, 0);
   inputs_.finish();
   owners_.finish();

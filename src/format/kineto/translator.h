@@ -134,7 +134,10 @@ class Translator {
   template <typename Row>
   void work(const Row& row, const Event& event, int64_t process);
   int64_t kernel(const KernelFacts& facts, const int64_t (&grid)[3], const int64_t (&block)[3]);
-  int64_t collective(const Event& event);
+  int64_t arguments(const Event& event);
+  void put_collective(const Event::Collective& told);
+  void put_annotations(const Event& event);
+  void finish_annotations();
   int64_t label(std::string_view name, std::string_view category, event::MarkerKind kind);
   void bad(event::Table table) { writer_.lose(0, table, event::LossReason::kBadInput, 1); }
 
@@ -166,8 +169,10 @@ class Translator {
   SortedFile<Flow> flows_;
   SortedFile<Operator> operators_;
   bool any_flow_ = false;
-  NumberMap<3> tensor_shapes_;  // by device's scope, index, operation
-  std::string text_;            // of the collective at hand
+  NumberMap<3> tensor_shapes_;      // by device's scope, index, operation
+  std::string text_, key_, value_;  // of the arguments at hand
+  size_t annotation_bytes_ = 0;     // of different texts
+  int64_t annotations_left_out_ = 0, annotated_fills_ = 0;
   int64_t ordinal_ = 0;
 };
 

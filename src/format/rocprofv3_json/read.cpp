@@ -36,14 +36,17 @@ struct Symbol {
 
 struct Dispatch {
   int64_t thread = 0, correlation = 0, start = 0, end = 0, agent = 0, queue = 0, kernel = 0, id = 0,
-          private_bytes = kUnknown, shared = kUnknown, stream = -1;
+          private_bytes = kUnknown, shared = kUnknown, stream = -1, graph = 0, node = 0;
   int64_t group[3] = {kUnknown, kUnknown, kUnknown}, grid[3] = {kUnknown, kUnknown, kUnknown};
 };
 
-// A record of any other buffer: the members that all share, and those of memory records.
+// A record of any other buffer: the members that all share, and those of one kind or the other.
 struct Record {
-  int64_t kind = 0, operation = 0, thread = 0, correlation = 0, start = 0, end = 0, source = 0, target = 0, agent = 0,
-          bytes = kUnknown, address = 0, stream = -1;
+  int64_t kind = kUnknown, operation = 0, thread = 0, correlation = 0, start = 0, end = 0, source = 0, target = 0,
+          agent = 0, bytes = kUnknown, address = 0, stream = -1, queue = 0, graph = 0, node = 0;
+  // Of the kernel driver's events.
+  int64_t first_address = kUnknown, last_address = kUnknown, dropped = kUnknown, error = 0;
+  bool moment = false, fault = false, migration = false;
 };
 
 class Reader {
@@ -55,6 +58,8 @@ class Reader {
     // Some records came before the names that they refer to: reads those again.
     if (records_early_) TACHO_TRY(pass(true));
     for (Process& process : processes_) {
+      process_ = &process;
+      TACHO_TRY(finish_graphs());
       TACHO_TRY(process.call_ends.finish());
       TACHO_TRY(process.unmeasured.finish(writer_, [&](int64_t, int64_t correlation) {
         const auto* const call = process.call_ends.find(correlation);
@@ -65,11 +70,16 @@ class Reader {
   }
 
  private:
+  struct GraphLaunch {
+    Record record;
+    bool operator<(const GraphLaunch& other) const { return record.correlation < other.record.correlation; }
+  };
   struct Process {
     int64_t row = 0, pid = 0;
     bool agents = false, strings = false, symbols = false;
     bool complete() const { return agents && strings && symbols; }
-    std::map<int64_t, int64_t> devices;  // agent handle -> row
+    std::map<int64_t, int64_t> devices;          // agent handle -> row
+    std::map<int64_t, std::string> agent_words;  // agent handle -> "GPU 1"
     std::unordered_map<int64_t, Symbol> kernels;
     std::vector<std::pair<std::string, std::vector<std::string>>> kinds;  // of buffer records: name, operations
     std::unordered_map<int64_t, int64_t> messages;                        // correlation -> string row
@@ -83,7 +93,9 @@ class Reader {
     std::unordered_map<int64_t, Replayed> replayed;
     std::unordered_map<int64_t, int64_t> threads, thread_tracks;
     NumberMap<4> queue_tracks;
-    KeyIndex<int64_t> call_ends;  // by correlation
+    KeyIndex<int64_t> call_ends;   // by correlation
+    KeyIndex<int64_t> graph_work;  // kernels and copies of graphs, by correlation
+    SortedFile<GraphLaunch> graph_launches;
     imported::UnmeasuredRows unmeasured;
     std::set<std::string> skipped;  // sections of records that came before the names
   };
@@ -268,6 +280,7 @@ class Reader {
                                         .architecture = gpu ? text(names["name"]) : 0,
                                         .uuid = text(uuid.empty() ? "node " + facts["node_id"] : uuid)});
       process_->devices[handle] = device;
+      process_->agent_words[handle] = fmt::format("{} {}", gpu ? "GPU" : type == 1 ? "CPU" : "agent", index);
       for (const auto& [name, value] : facts)
         if (!value.empty()) writer_.property(Table::kDevice, device, name, value);
       if (!names["model_name"].empty()) writer_.property(Table::kDevice, device, "model_name", names["model_name"]);
@@ -464,6 +477,10 @@ class Reader {
       dispatch.end = in_->integer();
     else if (key == "stream_id")
       dispatch.stream = in_->handle();
+    else if (key == "graph_exec_id")
+      dispatch.graph = in_->handle();
+    else if (key == "graph_node_id")
+      dispatch.node = in_->handle();
     else if (key == "dispatch_info")
       in_->object([&](std::string_view member) {
         if (member == "agent_id")
@@ -536,7 +553,9 @@ class Reader {
                                       .scalar_registers = symbol.scalar,
                                       .shared_static = split ? symbol.shared : dispatch.shared,
                                       .shared_dynamic = split ? dispatch.shared - symbol.shared : kUnknown,
-                                      .private_bytes = dispatch.private_bytes});
+                                      .private_bytes = dispatch.private_bytes,
+                                      .graph = std::max<int64_t>(dispatch.graph, 0)});
+    if (dispatch.graph > 0) process_->graph_work.add(dispatch.correlation, 0);
     if (kernel_ids_.emplace(kernel, dispatch.kernel).second)
       writer_.property(Table::kKernel, kernel, "kernel_id", fmt::format("{}", dispatch.kernel));
     add_work(row::Dispatch{.track = track,
@@ -544,7 +563,8 @@ class Reader {
                            .duration = duration,
                            .dim = kernel,
                            .correlation = dispatch.correlation,
-                           .ordinal = dispatch.id > 0 ? dispatch.id - 1 : kUnknown});
+                           .ordinal = dispatch.id > 0 ? dispatch.id - 1 : kUnknown,
+                           .graph_node = std::max<int64_t>(dispatch.node, 0)});
     return track;
   }
 
@@ -666,6 +686,12 @@ class Reader {
         add_allocation(record);
       else if (name == "marker_api")
         add_marker(record);
+      else if (name == "hip_graph")
+        process_->graph_launches.add({record});
+      else if (name == "hip_event")
+        add_event(record);
+      else if (name == "kfd")
+        add_driver_event(record);
       else if (name.ends_with("_api"))
         add_call(record, name);
       else
@@ -689,6 +715,21 @@ class Reader {
     return out;
   }
 
+  // A number, also in hexadecimal digits, or an object with it.
+  int64_t read_address() {
+    int64_t address = 0;
+    if (in_->peek() == '"') {
+      std::string hex;
+      in_->string(hex);
+      json::integer(hex, address);
+    } else if (in_->peek() == '{') {
+      in_->object([&](std::string_view) { address = read_address(); });
+    } else {
+      address = in_->integer();
+    }
+    return address;
+  }
+
   Record read_record() {
     Record record;
     in_->object([&](std::string_view key) {
@@ -704,7 +745,7 @@ class Reader {
         record.start = in_->integer();
       else if (key == "end_timestamp")
         record.end = in_->integer();
-      else if (key == "src_agent_id")
+      else if (key == "src_agent_id" || key == "src_agent")
         record.source = in_->handle();
       else if (key == "dst_agent_id")
         record.target = in_->handle();
@@ -714,19 +755,39 @@ class Reader {
         record.bytes = in_->integer();
       else if (key == "stream_id")
         record.stream = in_->handle();
-      else if (key == "address") {
-        if (in_->peek() == '"') {
-          std::string hex;
-          in_->string(hex);
-          json::integer(hex, record.address);
-        } else {
-          record.address = in_->handle();
-        }
-      } else {
-        in_->skip();
-      }
+      else if (key == "queue_id")
+        record.queue = in_->handle();
+      else if (key == "graph_exec_id")
+        record.graph = in_->handle();
+      else if (key == "graph_node_id")
+        record.node = in_->handle();
+      else
+        read_driver_member(key, record);
     });
     return record;
+  }
+
+  void read_driver_member(std::string_view key, Record& record) {
+    if (key == "timestamp") {
+      record.start = record.end = in_->integer();
+      record.moment = true;
+    } else if (key == "address") {
+      record.address = read_address();
+      record.fault = true;
+    } else if (key == "start_address") {
+      record.first_address = read_address();
+    } else if (key == "end_address") {
+      record.last_address = read_address();
+    } else if (key == "dst_agent") {
+      record.target = in_->handle();
+      record.migration = true;
+    } else if (key == "error_code") {
+      record.error = in_->integer();
+    } else if (key == "count") {
+      record.dropped = in_->integer();
+    } else {
+      in_->skip();
+    }
   }
 
   std::string_view kind_name(const Record& record) const {
@@ -759,7 +820,9 @@ class Reader {
                        .duration = duration,
                        .dim = shape,
                        .correlation = record.correlation,
-                       .bytes = record.bytes});
+                       .bytes = record.bytes,
+                       .graph_node = std::max<int64_t>(record.node, 0)});
+    if (record.graph > 0) process_->graph_work.add(record.correlation, 0);
   }
 
   void add_fill(const Record& record) {
@@ -807,6 +870,96 @@ class Reader {
                             .duration = duration,
                             .dim = label,
                             .correlation = record.correlation});
+  }
+
+  // Records and waits of HIP events on a queue.
+  void add_event(const Record& record) {
+    int64_t duration = 0;
+    if (!times(Table::kSync, record.start, record.end, duration)) return;
+    const bool waits = operation_name(record).find("WAIT") != std::string_view::npos;
+    const int64_t shape = writer_.dimension(row::SyncShape{
+        .kind = waits ? event::SyncKind::kQueueWaitEvent : event::SyncKind::kEvent, .device = device(record.agent)});
+    writer_.add(row::Sync{.track = queue_track(record.agent, record.queue, record.stream, record.thread),
+                          .start = record.start,
+                          .duration = duration,
+                          .dim = shape,
+                          .correlation = record.correlation});
+  }
+
+  // A launch of a graph is the sum of its kernels and copies, where the file has them.
+  Status finish_graphs() {
+    TACHO_TRY(process_->graph_work.finish());
+    TACHO_TRY(process_->graph_launches.finish());
+    GraphLaunch each;
+    while (process_->graph_launches.next(each)) {
+      const Record& record = each.record;
+      int64_t duration = 0;
+      if (process_->graph_work.find(record.correlation) != nullptr ||
+          !times(Table::kDispatch, record.start, record.end, duration))
+        continue;
+      const int64_t kernel = writer_.dimension(row::Kernel{.name = text(fmt::format("graph {}", record.graph)),
+                                                           .kind = event::DispatchKind::kGraph,
+                                                           .graph = std::max<int64_t>(record.graph, 0)});
+      add_work(row::Dispatch{.track = queue_track(record.agent, record.queue, record.stream, record.thread),
+                             .start = record.start,
+                             .duration = duration,
+                             .dim = kernel,
+                             .correlation = record.correlation});
+    }
+    return {};
+  }
+
+  // What the kernel driver did, as ranges on a line for each kind and agent: pages that it moved or unmapped with their
+  // bytes, faults with their address, and the time for which it took queues off a GPU.
+  void add_driver_event(const Record& record) {
+    if (record.dropped != kUnknown) {
+      writer_.lose(process_row(), Table::kMarker, event::LossReason::kVendor, std::max<int64_t>(record.dropped, 1));
+      return;
+    }
+    int64_t duration = 0;
+    if (!times(Table::kMarker, record.start, record.end, duration)) return;
+    const bool pages = record.first_address != kUnknown && record.last_address >= record.first_address;
+    const std::string_view word = record.fault       ? "PAGE_FAULT"
+                                  : record.migration ? "PAGE_MIGRATE"
+                                  : pages            ? "UNMAP_FROM_GPU"
+                                                     : "QUEUE";
+    const std::string_view line = record.fault       ? "page faults"
+                                  : record.migration ? "page migrations"
+                                  : pages            ? "pages unmapped"
+                                                     : "queue evictions";
+    Record named = record;
+    std::string kind(kind_name(record));
+    if (kind.empty()) {  // earlier releases leave it out
+      kind = fmt::format("KFD_{}{}", record.moment ? "EVENT_" : "", word);
+      const auto& kinds = process_->kinds;
+      const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const auto& one) { return one.first == kind; });
+      if (found != kinds.end()) named.kind = found - kinds.begin();
+    }
+    std::string name(operation_name(named));
+    if (name.empty()) name = fmt::format("{} operation {}", kind, record.operation);
+    if (record.error != 0) name += fmt::format(", error {}", record.error);
+    const int64_t agent = record.migration ? record.target : record.agent;
+    const auto about = process_->agent_words.find(agent);
+    const int64_t track = writer_.dimension(row::Track{
+        .kind = event::TrackKind::kRange,
+        .process = process_row(),
+        .name =
+            text(about == process_->agent_words.end() ? std::string(line) : fmt::format("{}, {}", line, about->second)),
+        .category = text("kernel driver")});
+    const bool tells = record.fault || pages;
+    const int64_t label =
+        writer_.dimension(row::Label{.name = text(name),
+                                     .kind = record.moment ? event::MarkerKind::kMark : event::MarkerKind::kStartStop,
+                                     .domain = text("KFD"),
+                                     .category = text(kind),
+                                     .payload = tells ? event::PayloadKind::kInteger : event::PayloadKind::kNone});
+    writer_.add(row::Marker{.track = track,
+                            .start = record.start,
+                            .duration = duration,
+                            .dim = label,
+                            .payload = record.fault ? record.address
+                                       : pages      ? record.last_address - record.first_address
+                                                    : 0});
   }
 
   void add_call(const Record& record, const std::string& section) {

@@ -345,7 +345,8 @@ class Exporter {
   }
 
   using D = column::Dispatch;
-  using Dispatches = trace::RowCursor<D::track, D::start, D::duration, D::dim, D::correlation, D::ordinal>;
+  using Dispatches =
+      trace::RowCursor<D::track, D::start, D::duration, D::dim, D::correlation, D::ordinal, D::graph_node>;
   using DispatchRow = Dispatches::Row;
 
   // Omits unknown values, since they are not 0.
@@ -371,6 +372,11 @@ class Exporter {
     extent("grid_size", column::Kernel::grid_x);
     json_.end_object();
   }
+  void put_graph(const DispatchRow& row) {
+    const int64_t graph = trace_.cell(Table::kKernel, row.dim, column::Kernel::graph);
+    if (graph != 0) put_handle(json_, "graph_exec_id", static_cast<uint64_t>(graph));
+    if (row.graph_node != 0) put_handle(json_, "graph_node_id", static_cast<uint64_t>(row.graph_node));
+  }
   void put_stream(int64_t track) {
     const int64_t stream = tracks_.stream(track);
     put_handle(json_, "stream_id", stream == kUnknown ? 0 : stream);
@@ -381,6 +387,7 @@ class Exporter {
     begin_record(kKernelDispatch, 2, thread_of(launch != nullptr ? launch->track : row.track), row.correlation,
                  row.start, row.duration);
     put_dispatch_info(row);
+    put_graph(row);
     put_stream(row.track);
     json_.end_object();
   }
@@ -431,6 +438,7 @@ class Exporter {
         put_correlation(json_, row.correlation);
         put_times(json_, row.start, row.duration);
         put_dispatch_info(row);
+        put_graph(row);
         json_.end_object().name("records").begin_array().splice(values_json).end_array().end_object();
       }
       TACHO_TRY(values.status());

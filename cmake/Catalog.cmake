@@ -6,6 +6,7 @@ function(tacho_embed_catalog target)
   set_target_properties(tacho_catalog_compiler PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tools)
 
   file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/catalog/*/*.yaml)
+  list(FILTER files EXCLUDE REGEX /catalog/operators/)  # no metrics: src/efficiency reads them
   set(folders)
   foreach(file ${files})
     get_filename_component(folder ${file} DIRECTORY)

@@ -4,8 +4,8 @@ if(CMAKE_SCRIPT_MODE_FILE)
   file(READ ${INPUT} hex HEX)
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${hex}")
   file(WRITE ${OUTPUT} "// Generated from ${NAME}.\n#include <string_view>\nnamespace tacho::${NAMESPACE} {\n"
-    "static constexpr char kBytes[] = {${bytes}};\nextern const std::string_view ${SYMBOL};\n"
-    "const std::string_view ${SYMBOL}{kBytes, sizeof kBytes};\n}  // namespace tacho::${NAMESPACE}\n")
+    "static constexpr char ${SYMBOL}Bytes[] = {${bytes}};\nextern const std::string_view ${SYMBOL};\n"
+    "const std::string_view ${SYMBOL}{${SYMBOL}Bytes, sizeof ${SYMBOL}Bytes};\n}  // namespace tacho::${NAMESPACE}\n")
   return()
 endif()
 

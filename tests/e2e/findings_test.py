@@ -145,9 +145,10 @@ class Recordings(Findings):
         self.assertIn("tacho merge", needs["late-rank"])
 
     def test_a_busy_gpu_has_small_kernels(self):
-        # The file names its GPU behind the events: only with its multiprocessors can occupancy be judged.
+        # The file names its GPU behind the events: only with its multiprocessors can occupancy and roofs be judged. Its matrix
+        # products keep few threads on a multiprocessor and are at 60 % of their roof: that is no finding.
         found = self.findings(DATA / "traces" / "kineto_h100_qwen1.5-0.5b.json.gz")
-        self.assertEqual({rule: each["state"] for rule, each in found.items()}, {"low-occupancy": "possible"})
+        self.assertEqual({rule: each["state"] for rule, each in found.items()}, {"operators-below-roof": "found"})
 
     def test_communication(self):
         found = self.findings(DATA / "traces" / "kineto_mi300x_resnet_checkpoint.json.gz")

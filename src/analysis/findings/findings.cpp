@@ -303,6 +303,9 @@ std::string savings_text(const TraceFinding& finding) {
   return fmt::format("{} to {} {}", least, text(high), unit.second);
 }
 
+// The rule whose evidence are operators, one a line.
+constexpr std::string_view kOperatorRule = "operators-below-roof";
+
 Result<Findings> find(const trace::Trace& trace, const FindOptions& options) {
   TACHO_ASSIGN(const metric::RuleBook book, metric::load_trace_rules());
   Findings out;
@@ -318,6 +321,11 @@ Result<Findings> find(const trace::Trace& trace, const FindOptions& options) {
   }
   TACHO_ASSIGN(const std::vector<Subject> subjects, measure(trace, options, out.remarks));
   Judge(book, subjects, static_cast<double>(out.length)).judge(out);
+  if (options.operators)
+    for (TraceFinding& finding : out.findings)
+      if (finding.rule == kOperatorRule)
+        finding.evidence.insert(finding.evidence.end(), options.operators->lines.begin(),
+                                options.operators->lines.end());
   return out;
 }
 

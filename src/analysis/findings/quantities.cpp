@@ -45,6 +45,13 @@ constexpr Quantity kQuantities[] = {
     {"least-busy-time", "Its own work", "ns", kRun},
     {"many-ranks", "the process is one rank of a job whose other ranks use them", "reason", kRun},
     {"late-rank", "The rank", "word", kRun},
+    {"roof-operator", "The operator", "word", kRun},
+    {"roof-bound", "What its roof is of", "word", kRun},
+    {"roof-percent", "What it reaches of its roof", "%", kRun},
+    {"roof-lost", "Time of such operators above what their roofs ask", "ns", kRun},
+    {"roof-lost-least", "Time above what healthy operators take", "ns", kRun},
+    {"roof-gpu-time", "GPU time of the trace", "ns", kRun},
+    {"roof-together", "The operators far below their roof", "word", kRun},
     {"late-cause", "Why it is late", "word", kRun},
     {"late-collectives", "Collectives to which it came last", "count", kRun},
     {"all-collectives", "Collectives", "count", kRun},
@@ -494,6 +501,21 @@ Status run_subject(const trace::Trace& trace, const Activity& activity, const Fi
     fill.time("least-busy-time", own_work(*least));
   }
 
+  if (options.operators) {
+    const OperatorRoofs& roofs = *options.operators;
+    fill.word("roof-operator", roofs.worst);
+    fill.word("roof-bound", roofs.bound);
+    fill.word("roof-together", roofs.operators < 2    ? std::string("it")
+                               : roofs.operators == 2 ? std::string("it and another")
+                                                      : fmt::format("it and {} others", roofs.operators - 1));
+    fill.real("roof-percent", roofs.percent);
+    fill.time("roof-lost", roofs.lost);
+    fill.time("roof-lost-least", roofs.lost_least);
+    fill.time("roof-gpu-time", roofs.gpu);
+  } else {
+    fill.missing("shapes of operators' inputs (torch.profiler with record_shapes=True)",
+                 {"roof-percent", "roof-lost", "roof-lost-least", "roof-gpu-time"});
+  }
   if (options.ranks) {
     const RankLateness& late = *options.ranks;
     fill.time("late-time", late.waited);
@@ -550,7 +572,8 @@ const Quantity* quantity_named(std::string_view slug) {
 
 Result<std::vector<Subject>> measure(const trace::Trace& trace, const FindOptions& options,
                                      std::vector<std::string>& remarks) {
-  TACHO_ASSIGN(const Activity activity, analysis::activity(trace));
+  TACHO_ASSIGN(const Activity activity,
+               analysis::activity(trace, options.operators ? options.operators->near_peak : std::vector<bool>()));
   std::vector<Subject> subjects(1);
   TACHO_TRY(run_subject(trace, activity, options, subjects[0], remarks));
   TACHO_ASSIGN(const walk::Span run, walk::run_span(trace));

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/findings/operator_roofs.h"
+
 namespace tacho::analysis {
 
 struct FindingSpan {
@@ -26,6 +28,7 @@ struct RankLateness {
 
 struct FindOptions {
   std::optional<RankLateness> ranks;
+  std::optional<OperatorRoofs> operators;
 };
 
 }  // namespace tacho::analysis

@@ -336,20 +336,25 @@ class OperatorSweep {
   }
 
   // The text of an operator's input shapes, a row of table operator_input.
-  uint32_t shapes_of(int64_t inputs) {
+  uint32_t shapes_of(int64_t inputs, bool& together) {
     if (!shapes_ || inputs == 0) return 0;
     if (tree_.nodes.size() > kMostShapedNodes) {
       ++tree_.shapes_together;
+      together = true;
       return text(std::string(kOtherShapes));
     }
     return text(std::string(trace_.text(Table::kOperatorInput, inputs, column::OperatorInput::dims)));
   }
 
-  uint32_t child(uint32_t parent, const Known& known, OperatorPhase phase, uint32_t shapes = 0) {
+  // `inputs`: the row of table operator_input whose text `shapes` is.
+  uint32_t child(uint32_t parent, const Known& known, OperatorPhase phase, uint32_t shapes = 0, int64_t inputs = 0) {
     // A module's place in the model tells it from others of its class; of other operators the name does, and for the
     // innermost their place in the source.
     const std::array<uint32_t, 5> key = {parent, known.name, known.module,
-                                         known.place ^ static_cast<uint32_t>(phase) << 28, shapes};
+                                         known.place ^ static_cast<uint32_t>(phase) << 28,
+                                         shapes == 0   ? 0
+                                         : inputs == 0 ? ~uint32_t{0}
+                                                       : static_cast<uint32_t>(inputs)};
     const auto [at, fresh] = child_of_.try_emplace(key, static_cast<uint32_t>(tree_.nodes.size()));
     if (fresh) {
       OperatorNode node;
@@ -359,6 +364,7 @@ class OperatorSweep {
       node.module = known.module != 0 ? known.module : tree_.nodes[parent].module;
       node.fused = known.fused;
       node.shapes = shapes;
+      node.inputs = inputs;
       node.level = known.kind.level;
       node.phase = phase;
       tree_.nodes.push_back(node);
@@ -393,7 +399,9 @@ class OperatorSweep {
       else
         ++tree_.backward_alone;
     }
-    const uint32_t node = child(parent, known, phase, shapes_of(inputs));
+    bool together = false;
+    const uint32_t shapes = shapes_of(inputs, together);
+    const uint32_t node = child(parent, known, phase, shapes, shapes == 0 || together ? 0 : inputs);
     OperatorNode& at = tree_.nodes[node];
     ++at.calls;
     const bool ended = duration != kUnknown && duration >= 0;

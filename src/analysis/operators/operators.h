@@ -55,6 +55,7 @@ struct OperatorNode {
   uint32_t module = 0;  ///< index into texts: the module's place in the model, of the innermost module; 0 = none
   uint32_t fused = 0;   ///< kCompiled: index into texts: the ATen operators and the lines, as inductor gave them
   uint32_t shapes = 0;  ///< index into texts: the shapes of its inputs, where they were asked for; 0 = unknown
+  int64_t inputs = 0;   ///< row of table operator_input, likewise; 0 = unknown, or one of many (kOtherShapes)
   OperatorLevel level = OperatorLevel::kRoot;
   OperatorPhase phase = OperatorPhase::kForward;
   int64_t calls = 0;
@@ -142,7 +143,7 @@ inline constexpr std::string_view kOtherShapes = "(other shapes)";
 inline constexpr size_t kMostShapedNodes = 100'000;
 
 /// `shares`: divides launches of CUDA graphs that are one span; nullptr = they belong to what launched them.
-/// `input_shapes`: calls of an operator with other shapes of inputs are a node of their own.
+/// `input_shapes`: calls of an operator with other inputs are a node of their own.
 Result<OperatorTree> operator_tree(const trace::Trace& trace, const OperatorVisitor& visitor = {},
                                    const GraphShares* shares = nullptr, bool input_shapes = false);
 

@@ -3,15 +3,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <memory>
 #include <unordered_map>
 
+#include "analysis/kernels/device_facts.h"
 #include "analysis/operators/places.h"
 #include "analysis/steady.h"
 #include "base/saturating.h"
-#include "metric/catalog/builtin/builtin.h"
 #include "trace/read/rows.h"
 #include "vendor/collective_kernels.h"
 #include "walk/calls/call_index.h"
@@ -197,32 +196,6 @@ struct DeviceState {
   }
 };
 
-double number_property_of(const trace::Trace& trace, int64_t device, std::initializer_list<std::string_view> keys) {
-  for (const std::string_view key : keys) {
-    const auto text = trace.property(Table::kDevice, device, key);
-    double value = 0;
-    if (text && std::from_chars(text->data(), text->data() + text->size(), value).ec == std::errc() && value > 0)
-      return value;
-  }
-  return 0;
-}
-
-// The catalog's architecture of a device, by its architecture or by a word of its name ("NVIDIA H100 80GB HBM3").
-std::optional<metric::Architecture> architecture_of(const trace::Trace& trace, int64_t device) {
-  const std::string_view told = trace.text(Table::kDevice, device, column::Device::architecture);
-  const std::string_view first = told.substr(0, told.find(':'));
-  if (auto found = metric::built_in_architecture(first)) return found;
-  std::string name(trace.text(Table::kDevice, device, column::Device::name));
-  for (size_t at = 0; at < name.size();) {
-    const size_t end = std::min(name.find_first_of(" -_", at), name.size());
-    const std::string word = name.substr(at, end - at);
-    if (word.size() >= 4)
-      if (auto found = metric::architecture_named(word); found && *found) return *found;
-    at = end + 1;
-  }
-  return std::nullopt;
-}
-
 struct KernelFacts {
   int32_t groups = kNotLooked;  // workgroups; -1 = unknown
   uint8_t collective = 2;       // 2 = not looked up
@@ -288,7 +261,8 @@ Occupancy occupancy_of(const trace::Trace& trace, int64_t kernel, const metric::
 
 class Watch {
  public:
-  explicit Watch(const trace::Trace& trace) : trace_(trace), numbers_(trace), recent_(trace.rows(Table::kApi)) {}
+  Watch(const trace::Trace& trace, const std::vector<bool>& near_peak)
+      : trace_(trace), near_peak_(near_peak), numbers_(trace), recent_(trace.rows(Table::kApi)) {}
 
   Result<Activity> run() {
     TACHO_TRY(prepare());
@@ -428,14 +402,8 @@ class Watch {
         state->out.text = row > 0 ? numbers_.text(row) : std::string("device");
         state->out.cpu = event::from_cell<event::DeviceKind>(trace_.cell(Table::kDevice, row, column::Device::kind)) ==
                          event::DeviceKind::kCpu;
-        state->out.units = static_cast<int64_t>(
-            number_property_of(trace_, row, {"multiprocessors", "compute_units", "compute units", "Cu_Count"}));
-        if (state->out.units == 0 && row > 0)
-          if (const auto facts = architecture_of(trace_, row)) {
-            const double units = facts->number("typical.multiprocessors");
-            if (units > 0) state->out.units = static_cast<int64_t>(units);
-          }
-        state->out.memory = number_property_of(trace_, row, {"memory_bytes", "global memory bytes"});
+        state->out.units = compute_units(trace_, row);
+        state->out.memory = memory_bytes(trace_, row);
         if (const auto read = readings_.find(trace_.cell(Table::kDevice, row, column::Device::index));
             read != readings_.end() && !state->out.cpu) {
           state->out.memory_used = read->second.memory;
@@ -815,7 +783,7 @@ class Watch {
     int64_t longest_small = 0, longest_low = 0;
     for (size_t k = 1; k < sums.size(); ++k) {
       const int64_t time = sums[k].time;
-      if (time == 0 || kernels_[k].collective == 1) continue;
+      if (time == 0 || kernels_[k].collective == 1 || (k < near_peak_.size() && near_peak_[k])) continue;
       const int64_t groups = kernels_[k].groups;
       if (device.units > 0 && groups > 0) {
         if (device.small_grid < 0) device.small_grid = 0;
@@ -914,6 +882,7 @@ class Watch {
 
   std::unordered_map<size_t, int64_t> steady_;  // by number of device
   const trace::Trace& trace_;
+  const std::vector<bool>& near_peak_;
   DeviceNumbers numbers_;
   Activity out_;
   walk::CallIndex<LaunchingCall> recent_;
@@ -934,8 +903,8 @@ class Watch {
 
 }  // namespace
 
-Result<Activity> activity(const trace::Trace& trace) {
-  return Watch(trace).run();
+Result<Activity> activity(const trace::Trace& trace, const std::vector<bool>& near_peak) {
+  return Watch(trace, near_peak).run();
 }
 
 }  // namespace tacho::analysis

@@ -159,6 +159,7 @@ struct Activity {
   bool queue_waits = false;            ///< a stream is made to wait for another's event
 };
 
-Result<Activity> activity(const trace::Trace& trace);
+/// `near_peak`: by row of table kernel, those that no measure of launch shapes blames.
+Result<Activity> activity(const trace::Trace& trace, const std::vector<bool>& near_peak = {});
 
 }  // namespace tacho::analysis

@@ -17,6 +17,8 @@
 #include "cli/files/open_trace.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/suggest.h"
+#include "efficiency/answer.h"
+#include "efficiency/operator_work.h"
 #include "report/answer.h"
 #include "walk/calls/call_index.h"
 
@@ -396,7 +398,8 @@ std::vector<std::string> operator_notes(const analysis::OperatorTree& tree, cons
 }
 
 int operator_stats(const std::string& file, analysis::OperatorBy by, bool shapes, report::ShowOptions options,
-                   std::optional<size_t> top, const std::string& graph_nodes) {
+                   std::optional<size_t> top, const std::string& graph_nodes,
+                   const efficiency::EfficiencyOptions& against) {
   constexpr size_t kRows = 30;
   const auto trace = open_trace(file);
   if (!trace) return complain(kBadInput, trace.error().message);
@@ -408,7 +411,9 @@ int operator_stats(const std::string& file, analysis::OperatorBy by, bool shapes
     if (!read) return complain(kBadInput, read.error().message);
     shares = std::move(*read);
   }
-  const auto tree = analysis::operator_tree(**trace, {}, shares ? &*shares : nullptr, shapes);
+  efficiency::KernelsOfNodes kernels;
+  const auto tree = analysis::operator_tree(**trace, shapes ? kernels.visitor() : analysis::OperatorVisitor(),
+                                            shares ? &*shares : nullptr, shapes);
   if (!tree) return complain(kBadInput, tree.error().message);
   std::vector<analysis::OperatorRow> rows;
   if (tree->any()) rows = analysis::operator_rows(*tree, by);
@@ -423,6 +428,11 @@ int operator_stats(const std::string& file, analysis::OperatorBy by, bool shapes
         fmt::format("The first {} of {} rows; --top 0 shows all, --top N the first N.", rows.size(), all));
   answer.notes.insert(answer.notes.end(), fused.begin(), fused.end());
   for (std::string& note : operator_notes(*tree, graph_nodes)) answer.notes.push_back(std::move(note));
+  if (shapes) {
+    const auto reached = efficiency::efficiency_of(**trace, *tree, kernels.of(*tree), against);
+    if (!reached) return complain(kBadInput, reached.error().message);
+    efficiency::add_columns(answer, rows, *reached, 0);
+  }
   if (shapes && !rows.empty() && (*trace)->rows(event::Table::kOperatorInput) <= 1)
     answer.remarks.push_back(
         fmt::format("{}: no shapes of inputs; torch.profiler records them with record_shapes=True", file));
@@ -443,6 +453,7 @@ int run_stats(int argc, char** argv) {
   bool instances = false;
   bool own_code = false, all_code = false, input_shapes = false;
   std::string graph_nodes;
+  efficiency::EfficiencyOptions against;
   app.add_option("file", file, "trace").required();
   app.add_option(
          "--by", by_text,
@@ -455,7 +466,10 @@ int run_stats(int argc, char** argv) {
   app.add_flag("-T,--truncate-kernels", options.truncate, "kernel names without arguments and templates");
   app.add_flag("--shapes", options.per_shape,
                "kernels: one row per launch shape (blocks and threads of CUDA, work-items of others)");
-  app.add_flag("--input-shapes", input_shapes, "operators: one row per shapes of inputs");
+  app.add_flag("--input-shapes", input_shapes,
+               "operators: one row per shapes of inputs, and how much of the roof each reaches");
+  app.add_option("--device", against.device,
+                 "with --input-shapes: the GPU whose roofs count (default: the trace's own)");
   app.add_flag("--nested", options.nested,
                "api: also operators and functions of Python, with the time of what they call");
   app.add_flag("--instances", instances, "modules: one row per module instead of one per class");
@@ -477,6 +491,8 @@ int run_stats(int argc, char** argv) {
   const report::ShowOptions show_options = {.face = report::face_of(format), .most = top.value_or(0)};
   if (input_shapes && by_text != "operator")
     return complain(kBadInput, fmt::format("--input-shapes goes with --by operator, not with --by {}", by_text));
+  if (!against.device.empty() && !input_shapes)
+    return complain(kBadInput, "--device goes with --by operator --input-shapes");
   if (by_text == "stack" || by_text == "function" || by_text == "line")
     return stack_stats(file, by_text, show_options, top,
                        all_code   ? Code::kAll
@@ -488,7 +504,7 @@ int run_stats(int argc, char** argv) {
                           by_text == "operator" ? analysis::OperatorBy::kOperator
                           : instances           ? analysis::OperatorBy::kModule
                                                 : analysis::OperatorBy::kClass,
-                          input_shapes, show_options, top, graph_nodes);
+                          input_shapes, show_options, top, graph_nodes, against);
   if (!graph_nodes.empty())
     return complain(kBadInput,
                     fmt::format("--graph-nodes goes with --by operator or module, not with --by {}", by_text));

@@ -5,6 +5,7 @@
 
 #include "analysis/operators/places.h"
 #include "base/format.h"
+#include "efficiency/causes.h"
 #include "ranks/match/lateness.h"
 #include "report/shorten.h"
 #include "trace/read/rows.h"
@@ -43,6 +44,7 @@ Result<analysis::Findings> findings_of(const trace::Trace& trace) {
   analysis::FindOptions options;
   if (!trace.aggregated()) {
     TACHO_ASSIGN(options.ranks, ranks::lateness(trace));
+    TACHO_ASSIGN(options.operators, efficiency::operator_roofs(trace));
   }
   return analysis::find(trace, options);
 }

@@ -55,50 +55,6 @@ RuleRelation relation_of(FormulaOp op) {
                                           : RuleRelation::kAtMost;
 }
 
-double binary(FormulaOp op, double x, double y) {
-  switch (op) {
-    case FormulaOp::kAdd:
-      return Arithmetic<FormulaOp::kAdd>()(x, y);
-    case FormulaOp::kSubtract:
-      return Arithmetic<FormulaOp::kSubtract>()(x, y);
-    case FormulaOp::kMultiply:
-      return Arithmetic<FormulaOp::kMultiply>()(x, y);
-    case FormulaOp::kDivide:
-      return Arithmetic<FormulaOp::kDivide>()(x, y);
-    case FormulaOp::kModulo:
-    case FormulaOp::kMod:
-      return Arithmetic<FormulaOp::kModulo>()(x, y);
-    case FormulaOp::kFloorDivide:
-      return Arithmetic<FormulaOp::kFloorDivide>()(x, y);
-    case FormulaOp::kPower:
-      return Arithmetic<FormulaOp::kPower>()(x, y);
-    case FormulaOp::kLess:
-      return Arithmetic<FormulaOp::kLess>()(x, y);
-    case FormulaOp::kLessEqual:
-      return Arithmetic<FormulaOp::kLessEqual>()(x, y);
-    case FormulaOp::kGreater:
-      return Arithmetic<FormulaOp::kGreater>()(x, y);
-    case FormulaOp::kGreaterEqual:
-      return Arithmetic<FormulaOp::kGreaterEqual>()(x, y);
-    case FormulaOp::kEqual:
-      return Arithmetic<FormulaOp::kEqual>()(x, y);
-    case FormulaOp::kNotEqual:
-      return Arithmetic<FormulaOp::kNotEqual>()(x, y);
-    case FormulaOp::kAnd:
-      return Arithmetic<FormulaOp::kAnd>()(x, y);
-    case FormulaOp::kOr:
-      return Arithmetic<FormulaOp::kOr>()(x, y);
-    case FormulaOp::kMin:
-      return Arithmetic<FormulaOp::kMin>()(x, y);
-    case FormulaOp::kMax:
-      return Arithmetic<FormulaOp::kMax>()(x, y);
-    case FormulaOp::kRound:
-      return Arithmetic<FormulaOp::kRound>()(x, y);
-    default:
-      return kNoNumber;
-  }
-}
-
 bool has_value(const RuleValue& value) {
   return value.known() && !std::isnan(value.number);
 }

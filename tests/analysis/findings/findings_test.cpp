@@ -595,6 +595,38 @@ TEST(Findings, StartUp) {
   expect_state(run(58 * kMs), "start-up", "possible");
 }
 
+TEST(Findings, OperatorsBelowTheirRoof) {
+  const auto run = [](int64_t lost) {
+    Planted planted;
+    for (int i = 0; i < 100; ++i) planted.launch(kMs);
+    OperatorRoofs roofs;
+    roofs.gpu = 100 * kMs;
+    roofs.lost = lost;
+    roofs.lost_least = lost / 2;
+    roofs.operators = 3;
+    roofs.worst = "aten::mm [[8, 8], [8, 8]]";
+    roofs.percent = 12.5;
+    roofs.bound = "memory";
+    roofs.lines = {"aten::mm [[8, 8], [8, 8]]: 30 ms at 12 % of the memory roof"};
+    FindOptions options;
+    options.operators = roofs;
+    return planted.find(options);
+  };
+  const Findings found = run(30 * kMs);
+  expect_state(found, "operators-below-roof", "found");
+  const TraceFinding& finding = *finding_of(found, "operators-below-roof");
+  EXPECT_NE(finding.sentence.find("Operator aten::mm [[8, 8], [8, 8]] reaches 12 % of its memory roof; it and 2 others "
+                                  "took 30.00 ms more than that asks"),
+            std::string::npos)
+      << finding.sentence;
+  EXPECT_EQ(finding.evidence.back(), "aten::mm [[8, 8], [8, 8]]: 30 ms at 12 % of the memory roof");
+  expect_state(run(2 * kMs), "operators-below-roof", "silent");
+  expect_state(run(5'100 * kUs), "operators-below-roof", "possible");
+  Planted planted;
+  planted.launch(kMs);
+  expect_state(planted.find(), "operators-below-roof", "not judged");
+}
+
 TEST(Findings, LateRank) {
   const auto run = [](int64_t waited, int64_t collectives) {
     Planted planted;

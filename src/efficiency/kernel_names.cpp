@@ -1,0 +1,52 @@
+// Reads kernels' names (kernel_names.h).
+#include "efficiency/kernel_names.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace tacho::efficiency {
+
+namespace {
+
+bool contains(std::string_view text, std::string_view word) {
+  const auto same = [](char a, char b) { return (a | 0x20) == (b | 0x20); };
+  return std::search(text.begin(), text.end(), word.begin(), word.end(), same) != text.end();
+}
+
+// "12x34" at `at`; the characters it takes are added to `at`.
+std::optional<ResultTile> tile_at(std::string_view text, size_t at) {
+  unsigned rows = 0, columns = 0;
+  const char *const from = text.data() + at, *const end = text.data() + text.size();
+  const auto first = std::from_chars(from, end, rows);
+  if (first.ec != std::errc{} || first.ptr == end || *first.ptr != 'x') return std::nullopt;
+  const auto second = std::from_chars(first.ptr + 1, end, columns);
+  if (second.ec != std::errc{} || rows < 8 || columns < 8 || rows > 1024 || columns > 1024) return std::nullopt;
+  return ResultTile{static_cast<double>(rows), static_cast<double>(columns)};
+}
+
+}  // namespace
+
+std::optional<ResultTile> tile_of(std::string_view name) {
+  for (const std::string_view before : {"_MT", "tilesize"})
+    if (const size_t at = name.find(before); at != std::string_view::npos)
+      if (const auto tile = tile_at(name, at + before.size())) return tile;
+  if (!contains(name, "gemm") && !contains(name, "nvjet") && !contains(name, "cutlass")) return std::nullopt;
+  for (size_t at = name.find('_'); at != std::string_view::npos; at = name.find('_', at + 1))
+    if (const auto tile = tile_at(name, at + 1)) return tile;
+  return std::nullopt;
+}
+
+bool moves_layout(std::string_view name) {
+  for (const std::string_view word : {"transpose", "nchwtonhwc", "nhwctonchw", "convert_layout", "im2col", "col2im",
+                                      "SubTensorOp", "Im2d2Col", "tensorTransform"})
+    if (contains(name, word)) return true;
+  return false;
+}
+
+bool computes_tf32(std::string_view kernel) {
+  for (const std::string_view word : {"tf32", "xf32", "s1688", "_xfloat32_"})
+    if (contains(kernel, word)) return true;
+  return false;
+}
+
+}  // namespace tacho::efficiency

@@ -1,0 +1,24 @@
+// What the names of libraries' kernels tell of what they do.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace tacho::efficiency {
+
+/// Rows and columns of the result that a workgroup makes; which is which differs between libraries.
+struct ResultTile {
+  double rows = 0, columns = 0;
+};
+
+/// The tile of a matrix product's kernel: Tensile's MT256x128x64, cuBLAS's tilesize128x128x64, nvjet's _144x128_,
+/// CUTLASS's _128x64_.
+std::optional<ResultTile> tile_of(std::string_view kernel);
+
+/// Whether it puts data into another layout: transposes, im2col, NCHW to NHWC.
+bool moves_layout(std::string_view kernel);
+
+/// Whether a product of 32-bit numbers is computed with fewer bits: TF32, or XF32 of AMD.
+bool computes_tf32(std::string_view kernel);
+
+}  // namespace tacho::efficiency

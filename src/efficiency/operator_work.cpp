@@ -1,0 +1,356 @@
+// Holds operators against their roofs (operator_work.h).
+#include "efficiency/operator_work.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+#include "analysis/kernels/device_facts.h"
+#include "base/format.h"
+#include "efficiency/kernel_names.h"
+#include "walk/time/span.h"
+
+namespace tacho::efficiency {
+
+namespace {
+
+namespace column = event::column;
+using analysis::OperatorNode;
+using analysis::OperatorTree;
+using event::Table;
+
+// The device whose work the trace holds. Several are one question only if they are of one kind.
+struct Device {
+  const Product* product = nullptr;
+  std::string name;
+  int64_t units = 0;
+  bool several = false;
+};
+
+Device device_of(const trace::Trace& trace, const Products& products) {
+  Device out;
+  bool first = true;
+  std::vector<bool> used(static_cast<size_t>(trace.rows(Table::kDevice)));
+  for (int64_t row = 1; row < trace.rows(Table::kTrack); ++row) {
+    const int64_t device = trace.cell(Table::kTrack, row, column::Track::device);
+    if (device > 0 && device < trace.rows(Table::kDevice)) used[static_cast<size_t>(device)] = true;
+  }
+  for (int64_t row = 1; row < trace.rows(Table::kDevice); ++row) {
+    if (!used[static_cast<size_t>(row)] || event::from_cell<event::DeviceKind>(trace.cell(
+                                               Table::kDevice, row, column::Device::kind)) == event::DeviceKind::kCpu)
+      continue;
+    const std::string_view name = trace.text(Table::kDevice, row, column::Device::name);
+    const int64_t units = analysis::compute_units(trace, row);
+    const Product* const product = products.find(name, units, analysis::memory_bytes(trace, row) / 1e9);
+    if (first) {
+      out = {product, std::string(name), units, false};
+      first = false;
+    } else if (product != out.product) {
+      out.several = true;
+    }
+  }
+  if (out.several) out.product = nullptr;
+  return out;
+}
+
+// Inputs are read once for each row of table operator_input.
+class Inputs {
+ public:
+  explicit Inputs(const trace::Trace& trace) : trace_(trace) {}
+  const std::vector<OperatorArgument>* of(int64_t row) {
+    auto [at, fresh] = known_.try_emplace(row);
+    if (fresh) {
+      using I = column::OperatorInput;
+      const auto text = [&](int number) { return trace_.text(Table::kOperatorInput, row, number); };
+      if (auto read = read_inputs(text(I::dims), text(I::types), text(I::strides), text(I::concrete)))
+        at->second = std::move(*read);
+      else
+        ++contradict_;
+    }
+    return at->second ? &*at->second : nullptr;
+  }
+  size_t contradict() const { return contradict_; }
+
+ private:
+  const trace::Trace& trace_;
+  std::unordered_map<int64_t, std::optional<std::vector<OperatorArgument>>> known_;
+  size_t contradict_ = 0;
+};
+
+// What a node and those below it that have no model of their own did.
+struct Below {
+  int64_t ns = 0, kernels = 0;
+  std::vector<OperatorsKernel> of_kernels;
+  void add(const Below& other) {
+    add_saturating(ns, other.ns);
+    kernels += other.kernels;
+    of_kernels.insert(of_kernels.end(), other.of_kernels.begin(), other.of_kernels.end());
+  }
+};
+
+// Equal kernels become one, the costliest come first.
+std::vector<OperatorsKernel> costliest(std::vector<OperatorsKernel> kernels) {
+  std::sort(kernels.begin(), kernels.end(), [](const auto& a, const auto& b) { return a.kernel < b.kernel; });
+  std::vector<OperatorsKernel> out;
+  for (const OperatorsKernel& each : kernels) {
+    if (out.empty() || out.back().kernel != each.kernel) out.push_back({each.kernel, 0, 0});
+    out.back().launches += each.launches;
+    add_saturating(out.back().ns, each.ns);
+  }
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.ns > b.ns; });
+  if (out.size() > kMostKernels) out.resize(kMostKernels);
+  return out;
+}
+
+// A product of 32-bit numbers may run in TF32 (XF32 of AMD): the kernel's name tells.
+Precision of_kernels(const trace::Trace& trace, Precision precision, std::span<const OperatorsKernel> kernels) {
+  if (precision != Precision::kF32) return precision;
+  for (const OperatorsKernel& each : kernels)
+    if (computes_tf32(trace.text(Table::kKernel, each.kernel, column::Kernel::name))) return Precision::kTF32;
+  return precision;
+}
+
+class Judge {
+ public:
+  Judge(const trace::Trace& trace, const OperatorTree& tree, std::span<const std::vector<OperatorsKernel>> kernels,
+        const Models& models)
+      : trace_(trace), tree_(tree), kernels_(kernels), models_(models), inputs_(trace) {}
+
+  std::vector<OperatorWork> rows() {
+    std::vector<Below> below(tree_.nodes.size());
+    std::map<std::tuple<std::string_view, std::string_view, analysis::OperatorPhase, Precision>, OperatorWork> found;
+    // Children come after their parents: from the last to the first, all of a node's are added before it is looked at.
+    for (size_t at = tree_.nodes.size(); at-- > 1;) {
+      const OperatorNode& node = tree_.nodes[at];
+      Below& own = below[at];
+      add_saturating(own.ns, node.work.ns);
+      own.kernels += node.work.kernels;
+      if (at < kernels_.size()) own.of_kernels.insert(own.of_kernels.end(), kernels_[at].begin(), kernels_[at].end());
+      if (const auto work = work_of(node)) {
+        if (own.ns > 0) add(found, node, *work, own);
+        own = {};
+        continue;
+      }
+      // A backward operator lies below its forward one, and its work is not that one's.
+      if (tree_.nodes[node.parent].phase == node.phase) below[node.parent].add(own);
+      own = {};
+    }
+    std::vector<OperatorWork> rows;
+    for (auto& [key, row] : found) {
+      row.of_kernels = costliest(std::move(row.of_kernels));
+      rows.push_back(std::move(row));
+    }
+    std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.ns > b.ns; });
+    return rows;
+  }
+  size_t contradict() const { return inputs_.contradict(); }
+
+ private:
+  std::optional<CallWork> work_of(const OperatorNode& node) {
+    const std::string_view name = tree_.texts[node.name];
+    if (node.inputs == 0 || !models_.has(name)) return std::nullopt;
+    const auto* const inputs = inputs_.of(node.inputs);
+    return inputs == nullptr ? std::nullopt : models_.work(name, *inputs);
+  }
+
+  template <typename Map>
+  void add(Map& found, const OperatorNode& node, const CallWork& work, Below& own) {
+    own.of_kernels = costliest(std::move(own.of_kernels));
+    const Precision precision = work.matrix ? of_kernels(trace_, work.precision, own.of_kernels) : work.precision;
+    OperatorWork& row = found[{tree_.texts[node.name], tree_.texts[node.shapes], node.phase, precision}];
+    row.name = tree_.texts[node.name];
+    row.shapes = tree_.texts[node.shapes];
+    row.phase = node.phase;
+    row.calls += node.calls;
+    row.kernels += own.kernels;
+    add_saturating(row.ns, own.ns);
+    const auto calls = static_cast<double>(node.calls);
+    row.flops += calls * work.flops;
+    row.bytes += calls * work.bytes;
+    row.bytes_most += calls * work.bytes_most;
+    row.matrix = work.matrix;
+    row.precision = precision;
+    row.call = work;
+    row.of_kernels.insert(row.of_kernels.end(), own.of_kernels.begin(), own.of_kernels.end());
+  }
+
+  const trace::Trace& trace_;
+  const OperatorTree& tree_;
+  std::span<const std::vector<OperatorsKernel>> kernels_;
+  const Models& models_;
+  Inputs inputs_;
+};
+
+// The best rates that this trace itself shows, for a device that nobody knows.
+struct BestRates {
+  std::map<std::pair<bool, Precision>, double> flops;
+  double bytes = 0;
+  explicit BestRates(std::span<const OperatorWork> rows) {
+    for (const OperatorWork& row : rows) {
+      if (row.kernels == 0 || static_cast<double>(row.ns) / static_cast<double>(row.kernels) < kShortestMean) continue;
+      const double seconds = static_cast<double>(row.ns) / 1e9;
+      double& best = flops[{row.matrix, row.precision}];
+      best = std::max(best, row.flops / seconds);
+      bytes = std::max(bytes, row.bytes / seconds);
+    }
+  }
+};
+
+void judge(OperatorWork& row) {
+  if (row.peak <= 0 && row.bandwidth <= 0) {
+    row.why = RoofDoubt::kNoRoof;
+    return;
+  }
+  // A side without a roof cannot be said to bound: with FLOPs and no peak for them nothing is judged.
+  if ((row.flops > 0 && row.peak <= 0) || row.bandwidth <= 0) {
+    row.why = RoofDoubt::kNoRoof;
+    return;
+  }
+  const double computing = row.peak > 0 ? row.flops / row.peak * 1e9 : 0, moving = row.bytes / row.bandwidth * 1e9,
+               moving_most = row.bytes_most / row.bandwidth * 1e9;
+  row.compute_bound = computing > moving;
+  const double roof = std::max(computing, moving), time = static_cast<double>(row.ns);
+  row.percent = 100 * roof / time;
+  row.lost_ns = std::max(0.0, time - roof);
+  if (row.kernels == 0 || time / static_cast<double>(row.kernels) < kShortestMean)
+    row.why = RoofDoubt::kTooShort;
+  else if (*row.percent > kHighest)
+    row.why = RoofDoubt::kTooFast;
+  else if (moving_most > roof && moving_most >= time)
+    row.why = RoofDoubt::kOpen;
+}
+
+std::string roofs_sentence(const Product& product, const Device& device, bool asked, bool achievable) {
+  return fmt::format("Roofs of {}{}: {}.", product.name,
+                     asked || device.name.empty() ? std::string() : fmt::format(" (\"{}\")", device.name),
+                     achievable ? fmt::format("matrix work against what its maker published as achievable, all else "
+                                              "against the data sheet ({})",
+                                              product.source)
+                                : fmt::format("the data sheet's dense rates ({})", product.source));
+}
+
+// Matrix work of the run against the peak of the precision that most of it has.
+void measure_run(const trace::Trace& trace, const Product* product, Efficiency& out) {
+  std::map<Precision, double> flops;
+  for (const OperatorWork& row : out.rows)
+    if (row.matrix) flops[row.precision] += row.flops;
+  for (const auto& [precision, sum] : flops) {
+    out.matrix_flops += sum;
+    if (sum > 0 && (out.main == Precision::kUnknown || sum > flops[out.main])) out.main = precision;
+  }
+  const auto run = walk::run_span(trace);
+  if (!run || run->length() <= 0 || product == nullptr || out.main == Precision::kUnknown) return;
+  const auto found = product->matrix.find(out.main);  // by convention the data sheet's
+  if (found == product->matrix.end()) return;
+  out.utilisation = 100 * out.matrix_flops / (static_cast<double>(run->length()) / 1e9 * found->second * 1e12);
+}
+
+}  // namespace
+
+std::string_view to_string(RoofDoubt why) {
+  switch (why) {
+    case RoofDoubt::kJudged:
+      return "";
+    case RoofDoubt::kNoModel:
+      return "no model";
+    case RoofDoubt::kNoRoof:
+      return "no roof";
+    case RoofDoubt::kTooShort:
+      return "too short";
+    case RoofDoubt::kTooFast:
+      return "above the roof";
+    case RoofDoubt::kOpen:
+      return "traffic open";
+  }
+  return "";
+}
+
+const OperatorWork* Efficiency::find(std::string_view name, std::string_view shapes,
+                                     analysis::OperatorPhase phase) const {
+  for (const OperatorWork& row : rows)
+    if (row.name == name && row.shapes == shapes && row.phase == phase) return &row;
+  return nullptr;
+}
+
+analysis::OperatorVisitor KernelsOfNodes::visitor() {
+  analysis::OperatorVisitor visitor;
+  visitor.kernel = [this](const analysis::OperatorKernel& kernel, const analysis::OperatorCall* call) {
+    if (call == nullptr || kernel.duration < 0) return;
+    if (call->node >= nodes_.size()) nodes_.resize(call->node + 1);
+    auto& list = nodes_[call->node];
+    for (OperatorsKernel& each : list)
+      if (each.kernel == kernel.dim) {
+        ++each.launches;
+        add_saturating(each.ns, kernel.duration);
+        return;
+      }
+    if (list.size() < 4 * kMostKernels) list.push_back({kernel.dim, 1, kernel.duration});
+  };
+  return visitor;
+}
+
+std::span<const std::vector<OperatorsKernel>> KernelsOfNodes::of(const OperatorTree& tree) {
+  nodes_.resize(std::max(nodes_.size(), tree.nodes.size()));
+  return nodes_;
+}
+
+Result<Efficiency> efficiency_of(const trace::Trace& trace, const OperatorTree& tree,
+                                 std::span<const std::vector<OperatorsKernel>> kernels,
+                                 const EfficiencyOptions& options) {
+  TACHO_ASSIGN(const Models models, Models::load(options.config_dirs));
+  TACHO_ASSIGN(const Products products, Products::load());
+  Efficiency out;
+  Device device = device_of(trace, products);
+  if (!options.device.empty()) {
+    device.product = products.named(options.device);
+    if (device.product == nullptr)
+      return fail("no GPU \"{}\" in the list of products; it has {}", options.device, products.list());
+  }
+  Judge judging(trace, tree, kernels, models);
+  out.rows = judging.rows();
+  out.whole_ns = tree.whole.ns;
+  out.units = device.units;
+  for (const OperatorWork& row : out.rows) add_saturating(out.modelled_ns, row.ns);
+  const BestRates best(out.rows);
+  bool achievable = false;
+  for (OperatorWork& row : out.rows) {
+    if (device.product != nullptr) {
+      const auto peak = compute_peak(*device.product, row.matrix, row.precision);
+      row.peak = peak ? peak->rate : 0;
+      achievable = achievable || (peak && peak->achievable);
+      row.bandwidth = device.product->bandwidth * 1e12;
+    } else if (!device.several) {
+      const auto found = best.flops.find({row.matrix, row.precision});
+      row.peak = found == best.flops.end() ? 0 : found->second;
+      row.bandwidth = best.bytes;
+    }
+    judge(row);
+  }
+  if (device.product != nullptr) {
+    out.product = device.product->name;
+    out.roofs = roofs_sentence(*device.product, device, !options.device.empty(), achievable);
+  } else if (device.several) {
+    out.remarks.emplace_back(
+        "the trace has GPUs of several kinds: no operator is held against a roof; trim it to one of them");
+  } else if (out.any()) {
+    out.roofs = fmt::format(
+        "The peaks of {} are not known: roofs are the best rates that operators reached in this trace. --device names a "
+        "product.",
+        device.name.empty() ? std::string("the device") : fmt::format("\"{}\"", device.name));
+  }
+  measure_run(trace, device.product, out);
+  if (judging.contradict() > 0)
+    out.remarks.push_back(
+        fmt::format("{} sets of operators' inputs contradict themselves and are not used", judging.contradict()));
+  return out;
+}
+
+Result<Efficiency> efficiency_of(const trace::Trace& trace, const EfficiencyOptions& options) {
+  KernelsOfNodes kernels;
+  TACHO_ASSIGN(const OperatorTree tree, analysis::operator_tree(trace, kernels.visitor(), nullptr, true));
+  return efficiency_of(trace, tree, kernels.of(tree), options);
+}
+
+}  // namespace tacho::efficiency

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Operators against their roof: FLOPs and bytes of recorded traces against formulas of this test's own, planted faults that get their
+cause, healthy operators that get no finding, and files whose shapes are missing or wrong."""
+import csv
+import gzip
+import io
+import json
+
+from harness import Case, DATA, TACHO, main, need_data
+
+TRACES = DATA / "traces"
+BYTES = {"c10::BFloat16": 2, "c10::Half": 2, "float": 4, "double": 8}
+
+
+def made(name, dims, types, concrete, kernel, duration_us, calls=40, device="NVIDIA H100 80GB HBM3", units=132, memory=85018279936,
+         grid=(528, 1, 1), phase="cpu_op", strides=None):
+    """A trace as torch.profiler writes it: `calls` calls of an operator, each with one kernel."""
+    events = []
+    at = 1000.0
+    for i in range(calls):
+        arguments = {"External id": i + 1, "Input Dims": dims, "Input type": types, "Concrete Inputs": concrete}
+        if strides is not None:
+            arguments["Input Strides"] = strides
+        events.append({"ph": "X", "cat": phase, "name": name, "pid": 1, "tid": 1, "ts": at, "dur": 20.0, "args": arguments})
+        events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": at + 5, "dur": 5.0,
+                       "args": {"correlation": i + 1, "External id": i + 1}})
+        events.append({"ph": "X", "cat": "kernel", "name": kernel, "pid": 0, "tid": 7, "ts": at + 12, "dur": float(duration_us),
+                       "args": {"device": 0, "stream": 7, "correlation": i + 1, "External id": i + 1, "grid": list(grid), "block": [256, 1, 1]}})
+        at += duration_us + 30
+    return {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": device, "numSms": units, "totalGlobalMem": memory}],
+            "traceEvents": events}
+
+
+class Efficiency(Case):
+    def operators(self, file, *options):
+        text = self.run_command(TACHO, "stats", file, "--by", "operator", "--input-shapes", "--output-format", "csv", *options).stdout.decode()
+        return list(csv.DictReader(io.StringIO(text)))
+
+    def write(self, document, name="t.json"):
+        path = self.folder / name
+        path.write_text(json.dumps(document))
+        return path
+
+    def finding(self, file):
+        text = self.run_command(TACHO, "report", "findings", file, "--output-format", "json").stdout.decode()
+        return next((f for f in json.loads(text)["findings"] if f["rule"] == "operators-below-roof"), None)
+
+
+class Recorded(Efficiency):
+    def own_sums(self, path):
+        """{name: (FLOPs, bytes)} of matrix products, by this test's own formulas."""
+        sums = {}
+        for event in json.load(gzip.open(path))["traceEvents"]:
+            name, given = event.get("name"), event.get("args", {})
+            if event.get("cat") != "cpu_op" or name not in ("aten::mm", "aten::addmm", "aten::bmm") or "Input Dims" not in given:
+                continue
+            dims = given["Input Dims"]
+            a, b = dims[1:3] if name == "aten::addmm" else dims[:2]
+            m, k, n, batch = a[-2], a[-1], b[-1], a[0] if name == "aten::bmm" else 1
+            width = BYTES[given["Input type"][0]]
+            flops, moved = 2 * batch * m * n * k, width * batch * (m * k + k * n + m * n)
+            if name == "aten::addmm":
+                flops += m * n
+                moved += width * dims[0][-1]
+            old = sums.get(name, (0, 0))
+            sums[name] = (old[0] + flops, old[1] + moved)
+        return sums
+
+    def test_products_of_recorded_traces(self):
+        need_data()
+        for name in ("kineto_h100_qwen1.5-0.5b", "kineto_mi300x_qwen1.5-0.5b"):
+            path = TRACES / f"{name}.json.gz"
+            sums = {}
+            for row in self.operators(path):
+                if row["Flops"] and row["Name"] in ("aten::mm", "aten::addmm", "aten::bmm"):
+                    old = sums.get(row["Name"], (0, 0))
+                    sums[row["Name"]] = (old[0] + float(row["Flops"]), old[1] + float(row["Bytes"]))
+            self.assertEqual(sums, self.own_sums(path), name)
+
+    def test_no_healthy_product_is_accused(self):
+        need_data()
+        for name, least, most in (("kineto_h100_qwen1.5-0.5b", 55, 72), ("kineto_mi300x_qwen1.5-0.5b", 60, 80)):
+            path = TRACES / f"{name}.json.gz"
+            large = [row for row in self.operators(path) if row["Name"] in ("aten::mm", "aten::addmm") and int(row["SelfDeviceNs"]) > 500_000]
+            self.assertGreater(len(large), 3)
+            for row in large:
+                self.assertEqual(row["Bound"], "compute")
+                self.assertTrue(least < float(row["PercentOfRoof"]) < most, row)
+            lines = [line for line in self.finding(path)["evidence"] if "aten::" in line]
+            self.assertTrue(lines)
+            self.assertFalse([line for line in lines if line.startswith(("aten::mm", "aten::addmm"))], lines)
+
+    def test_time_of_nested_operators_counts_once(self):
+        need_data()
+        path = TRACES / "kineto_mi300x_resnet_checkpoint.json.gz"
+        rows = self.operators(path, "--top", "0")
+        self.assertFalse([row for row in rows if row["Name"] == "aten::conv2d" and row["Flops"]], "its kernels belong to the convolution in it")
+        self.assertTrue([row for row in rows if row["Name"] == "aten::miopen_convolution" and float(row["Flops"] or 0) > 0])
+
+
+class Planted(Efficiency):
+    HALF = ["c10::BFloat16", "c10::BFloat16"]
+
+    def cause(self, document):
+        found = self.finding(self.write(document))
+        self.assertIsNotNone(found)
+        self.assertEqual(found["state"], "found")
+        low, high = found["saves"]
+        self.assertTrue(0 < low <= high)
+        return "\n".join(found["evidence"])
+
+    def test_few_workgroups(self):
+        cause = self.cause(made("aten::mm", [[256, 131072], [131072, 512]], self.HALF, ["", ""], "Cijk_Ailk_BBS_MT256x128x64_GSU2", 700, grid=(8, 1, 1),
+                                device="AMD Instinct MI300X", units=304, memory=206_000_000_000))
+        self.assertIn("8 workgroups for 304 compute units", cause)
+
+    def test_tiles_that_do_not_fit(self):
+        cause = self.cause(made("aten::bmm", [[4096, 8, 512], [4096, 512, 8]], self.HALF, ["", ""], "Cijk_Ailk_BBS_MT16x448x64", 900, grid=(4096, 1, 1)))
+        self.assertIn("tiles of 16 x 448 only 0.9 % is part of a result of 8 x 8", cause)
+
+    def test_rows_off_16_bytes(self):
+        cause = self.cause(made("aten::mm", [[4096, 4099], [4099, 4099]], self.HALF, ["", ""], "cutlass_80_simt_gemm_128x128", 3000))
+        self.assertIn("rows of 4099 elements of 2 bytes do not begin on 16 bytes", cause)
+
+    def test_a_strided_copy(self):
+        cause = self.cause(made("aten::copy_", [[4096, 4096], [4096, 4096], []], ["float", "float", "Scalar"], ["", "", "False"],
+                                "elementwise_kernel", 200, strides=[[4096, 1], [1, 4096], []]))
+        self.assertIn("an input is not contiguous in memory", cause)
+
+    def test_layout_moves(self):
+        document = made("aten::cudnn_convolution", [[32, 64, 56, 56], [64, 64, 3, 3], [], [], [], [], [], [], []],
+                        ["c10::Half", "c10::Half"] + [""] * 7, ["", "", "[1, 1]", "[1, 1]", "[1, 1]", "1", "False", "False", "True"],
+                        "void cudnn::nchwToNhwcKernel<half>", 900)
+        self.assertIn("100 % of its time moves data to another layout", self.cause(document))
+
+    def test_healthy_operators_are_silent(self):
+        # 2 x 8192^3 FLOP in 1.6 ms are 687 TFLOP/s: 69 % of an H100's dense rate.
+        healthy = made("aten::mm", [[8192, 8192], [8192, 8192]], self.HALF, ["", ""], "nvjet_tst_256x128_64x4", 1600, calls=10)
+        path = self.write(healthy)
+        self.assertIsNone(self.finding(path))
+        row = self.operators(path)[0]
+        self.assertAlmostEqual(float(row["PercentOfRoof"]), 100 * 2 * 8192**3 / 989.4e12 / 1600e-6, places=3)
+        self.assertEqual((row["Bound"], row["NotJudged"], row["Precision"]), ("compute", "", "bf16"))
+
+    def test_near_the_peak_refutes_small_grids(self):
+        # 60 workgroups for 132 units, and yet 84 % of the memory's bandwidth.
+        document = made("aten::copy_", [[64, 1024, 1024], [64, 1024, 1024], []], ["float", "float", "Scalar"], ["", "", "False"], "copy_kernel", 190,
+                        grid=(60, 1, 1))
+        rules = json.loads(self.run_command(TACHO, "report", "findings", self.write(document), "--output-format", "json").stdout)["findings"]
+        self.assertNotIn("small-grids", [f["rule"] for f in rules])
+        for event in document["traceEvents"]:
+            event.get("args", {}).pop("Input Dims", None)
+        rules = json.loads(self.run_command(TACHO, "report", "findings", self.write(document, "u.json"), "--output-format", "json").stdout)["findings"]
+        self.assertIn("small-grids", [f["rule"] for f in rules])
+
+    def test_what_is_not_judged(self):
+        short = self.operators(self.write(made("aten::mm", [[64, 64], [64, 64]], self.HALF, ["", ""], "k", 4)))[0]
+        self.assertEqual((short["NotJudged"], short["LostNs"]), ("too short", ""))
+        fast = self.operators(self.write(made("aten::mm", [[8192, 8192], [8192, 8192]], self.HALF, ["", ""], "k", 500), "f.json"))[0]
+        self.assertEqual(fast["NotJudged"], "above the roof")
+        unknown = self.operators(self.write(made("my::operator", [[64, 64]], ["float"], [""], "k", 50), "n.json"))
+        self.assertNotIn("Flops", unknown[0])
+
+    def test_devices(self):
+        document = made("aten::mm", [[8192, 8192], [8192, 8192]], self.HALF, ["", ""], "k", 1600, device="AMD Radeon Graphics", units=304,
+                        memory=206_000_000_000)
+        path = self.write(document)
+        said = self.run_command(TACHO, "stats", path, "--by", "operator", "--input-shapes").stdout.decode()
+        self.assertIn("Roofs of MI300X", said)
+        nobody = self.write(made("aten::mm", [[8192, 8192], [8192, 8192]], self.HALF, ["", ""], "k", 1600, device="Warp 9", units=7, memory=1), "w.json")
+        said = self.run_command(TACHO, "stats", nobody, "--by", "operator", "--input-shapes").stdout.decode()
+        self.assertIn('The peaks of "Warp 9" are not known', said)
+        self.assertIn("Roofs of B200", self.run_command(TACHO, "stats", nobody, "--by", "operator", "--input-shapes", "--device", "b200").stdout.decode())
+        wrong = self.run_command(TACHO, "stats", nobody, "--by", "operator", "--input-shapes", "--device", "GeForce 256", code=1)
+        self.assertIn("it has V100 SXM2", wrong.stderr.decode())
+        self.run_command(TACHO, "stats", nobody, "--device", "b200", code=1)
+
+    def test_tf32_is_told_by_the_kernel(self):
+        float32 = ["float", "float"]
+        plain = self.operators(self.write(made("aten::mm", [[4096, 4096], [4096, 4096]], float32, ["", ""], "ampere_sgemm_128x64_nn", 3000)))[0]
+        self.assertEqual(plain["Precision"], "f32")
+        tensor = self.operators(self.write(made("aten::mm", [[4096, 4096], [4096, 4096]], float32, ["", ""],
+                                                "sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x128x16", 500), "t32.json"))[0]
+        self.assertEqual(tensor["Precision"], "tf32")
+
+    def test_shapes_that_contradict(self):
+        for number, dims in enumerate(([[-1, 4], [4, 4]], [["s0", 4], [4, 4]], [[1e400, 4], [4, 4]], "text", [[3, 4], [5, 6]], [])):
+            path = self.write(made("aten::mm", dims, self.HALF, ["", ""], "k", 50), f"bad{number}.json")
+            self.assertIsNotNone(self.operators(path))
+            self.assertIsNone(self.finding(path))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+// Tiles and layouts in names of kernels that libraries have.
+#include "efficiency/kernel_names.h"
+
+#include <gtest/gtest.h>
+
+namespace tacho::efficiency {
+namespace {
+
+std::pair<double, double> tile(std::string_view name) {
+  const auto found = tile_of(name);
+  return found ? std::pair(found->rows, found->columns) : std::pair(0.0, 0.0);
+}
+
+TEST(KernelNames, TellTheTile) {
+  EXPECT_EQ(tile("Cijk_Ailk_Bljk_BBS_BH_Bias_AS_SAV_UserArgs_MT256x128x64_MI16x16x1_SN"), std::pair(256.0, 128.0));
+  EXPECT_EQ(tile("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1"),
+            std::pair(128.0, 128.0));
+  EXPECT_EQ(tile("nvjet_tst_144x128_64x5_2x1_v_bz_TNT"), std::pair(144.0, 128.0));
+  EXPECT_EQ(tile("cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_128x64_64x2_tn"), std::pair(128.0, 64.0));
+  EXPECT_EQ(tile("void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>"),
+            std::pair(0.0, 0.0));
+  EXPECT_EQ(tile("gemm_9999999999999x1_"), std::pair(0.0, 0.0));
+  EXPECT_EQ(tile("gemm_"), std::pair(0.0, 0.0));
+}
+
+TEST(KernelNames, TellLayoutsAndPrecision) {
+  EXPECT_TRUE(moves_layout("batched_transpose_32x32_half"));
+  EXPECT_TRUE(moves_layout("void cudnn::engines_precompiled::nchwToNhwcKernel<float>"));
+  EXPECT_FALSE(moves_layout("sm90_xmma_fprop_implicit_gemm"));
+  EXPECT_TRUE(computes_tf32("sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x128x16"));
+  EXPECT_FALSE(computes_tf32("ampere_sgemm_128x64_nn"));
+}
+
+}  // namespace
+}  // namespace tacho::efficiency

@@ -197,6 +197,24 @@ class OwnTimes(Screens):
                     self.assertLess(abs(topex[kind] - want[kind]), max(1000, want[kind] / 500), (kind, topex[kind], want[kind]))
                 self.assertLess(abs(topex["API"] - want["API"]), max(1000, want["API"] / 500))
 
+    def test_functions_have_the_own_time_that_was_recorded(self):
+        """Without samples, host time by function and line is that of what the profiler recorded, each moment of a thread once."""
+        for name in (H100, MI300X):
+            with self.subTest(trace=name):
+                want = self.own_times(name)
+                del want["wait"]
+                for by in ("function", "line"):
+                    rows = self.table("stats", self.file(name), "--by", by)
+                    self.assertAlmostEqual(sum(row["SelfNs"] for row in rows), sum(want.values()), delta=2000)
+                rows = self.table("stats", self.file(name), "--by", "function", "--own-code")
+                self.assertEqual(rows[0]["Name"], "forward")
+                # Waiting for the GPU is in a library, which this function called.
+                self.assertGreater({row["Name"]: row["SelfNs"] for row in rows}["run_torch_profiler"], 16_000_000)
+                self.assertNotIn("tqdm", " ".join(row["Name"] + row["File"] for row in rows if row["SelfNs"] > 0))
+        text = on_terminal(80, TACHO, "stats", self.file(H100), "--by", "function")[1]
+        self.assertIn("Host time: 49.74 ms of the functions that the profiler recorded", " ".join(text.split()))
+        self.assertRegex(text, r"\n +\d+\.\d\d ms +\d+\.\d +\d+\.\d\d ms +\d+\.\d  forward ")
+
     def test_diff_adds_up_no_nested_times(self):
         """Calls of the runtimes alone, each moment of ranges once; what is left out is counted."""
         def diff(by):

@@ -149,7 +149,12 @@ StackTree own_code(const StackTree& tree) {
     } else if (own[node.frame] != 0) {
       place[i] = child(level, node.frame);
     } else {
-      const StackPart above = out.frames[out.nodes[parent].frame].part;
+      // Ranges and calls stand between a function and what it calls.
+      uint32_t caller = parent;
+      while (out.frames[out.nodes[caller].frame].part == StackPart::kMarker ||
+             out.frames[out.nodes[caller].frame].part == StackPart::kApi)
+        caller = out.nodes[caller].parent;
+      const StackPart above = out.frames[out.nodes[caller].frame].part;
       const bool own_above = above == StackPart::kNative || above == StackPart::kPython;
       place[i] = own_above || parent != level ? parent : child(parent, other);
     }

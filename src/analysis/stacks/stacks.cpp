@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "analysis/host/host_kind.h"
 #include "analysis/operators/graph_nodes.h"
 #include "analysis/pair_hash.h"
 #include "analysis/stacks/frame_index.h"
@@ -18,6 +21,7 @@
 #include "walk/calls/call_index.h"
 #include "walk/calls/open_ranges.h"
 #include "walk/merge.h"
+#include "walk/names/program_ranges.h"
 #include "walk/work.h"
 
 namespace tacho::analysis {
@@ -80,6 +84,7 @@ class Builder {
     TACHO_TRY(read_samples());
     if (given_up(0)) return fail("given up");
     if (options_.gpu) TACHO_TRY(read_device_work());
+    if (options_.host && options_.recorded && trace_.rows(Table::kSample) == 0) TACHO_TRY(read_recorded());
     return std::move(tree_);
   }
 
@@ -358,7 +363,7 @@ class Builder {
   // function.
   struct Open {
     int64_t row;
-    enum : uint8_t { kMarker, kOperator, kPython } what;
+    enum : uint8_t { kMarker, kOperator, kPython, kCall } what;
   };
 
   // "torch/nn/modules/linear.py(114): forward", as torch.profiler writes it, says where it is.
@@ -509,6 +514,101 @@ class Builder {
         process,   row.correlation, row.dim};
   }
 
+  // Own times of recorded functions
+
+  // A function, range or call that a thread is in.
+  struct Recorded {
+    int64_t end;
+    uint32_t node;
+    bool waits;
+  };
+  struct RecordedThread {
+    std::vector<Recorded> stack;
+    int64_t now = 0;
+    // Begins of one moment: the one that ends last is around the others.
+    std::vector<std::pair<int64_t, Open>> begun;  // by end
+    int64_t moment = 0;
+  };
+
+  // Gives the time up to `to` to what is topmost, and closes what has ended.
+  void pass(RecordedThread& thread, int64_t to) {
+    while (!thread.stack.empty()) {
+      const Recorded& top = thread.stack.back();
+      const int64_t until = std::min(to, top.end);
+      if (until > thread.now && !top.waits) {
+        add_saturating(tree_.nodes[top.node].host_ns, until - thread.now);
+        add_saturating(tree_.host_ns, until - thread.now);
+      }
+      thread.now = std::max(thread.now, until);
+      if (top.end > to) return;
+      thread.stack.pop_back();
+    }
+    thread.now = std::max(thread.now, to);
+  }
+
+  void open_begun(RecordedThread& thread, int64_t track) {
+    if (thread.begun.empty()) return;
+    pass(thread, thread.moment);
+    std::stable_sort(thread.begun.begin(), thread.begun.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    for (const auto& [end, open] : thread.begun) {
+      const uint32_t above = thread.stack.empty() ? root_of(track) : thread.stack.back().node;
+      const std::string_view name =
+          open.what == Open::kMarker ? "" : trace_.text(Table::kFunction, open.row, column::Function::name);
+      const uint32_t own = open.what == Open::kCall ? frame(StackPart::kApi, name) : frame_of_open(open);
+      thread.stack.push_back({end, child(above, own), open.what == Open::kPython && python_waits(name)});
+    }
+    thread.begun.clear();
+  }
+
+  template <typename Row>
+  std::optional<Open> recorded_of(const Row& row, const walk::ProgramRanges& ranges) {
+    if constexpr (Row::kTable == Table::kMarker) {
+      if (!ranges.has(row.track, row.dim) ||
+          trace::cell<column::Label::kind>(trace_, row.dim) != event::MarkerKind::kPushPop)
+        return std::nullopt;
+      return Open{row.dim, Open::kMarker};
+    } else {
+      const auto domain = trace::cell<column::Function::domain>(trace_, row.dim);
+      return Open{row.dim, domain == event::Domain::kOperator ? Open::kOperator
+                           : domain == event::Domain::kPython ? Open::kPython
+                                                              : Open::kCall};
+    }
+  }
+
+  Status read_recorded() {
+    bool any = false;
+    for (int64_t row = 1; row < trace_.rows(Table::kFunction) && !any; ++row)
+      any = trace::cell<column::Function::domain>(trace_, row) == event::Domain::kPython;
+    if (!any) return {};
+    TACHO_ASSIGN(const walk::ProgramRanges ranges, walk::ProgramRanges::make(trace_));
+    tree_.recorded = true;
+    std::map<int64_t, RecordedThread> threads;  // by track
+    Host host(trace_);
+    int64_t rows = 0;
+    const auto read = [&](const auto& row) {
+      if (row.duration == kUnknown || row.duration <= 0 || !wants_track(row.track) || row.start < options_.from ||
+          row.start >= options_.to || trace::cell<column::Track::kind>(trace_, row.track) != event::TrackKind::kThread)
+        return;
+      const std::optional<Open> open = recorded_of(row, ranges);
+      if (!open) return;
+      RecordedThread& thread = threads[row.track];
+      if (row.start != thread.moment) open_begun(thread, row.track);
+      thread.moment = row.start;
+      thread.begun.emplace_back(saturating_add(row.start, row.duration), *open);
+    };
+    for (; host.more(); ++rows) {
+      if (rows % 16'384 == 0 && given_up(1)) return fail("given up");
+      host.take(read);
+    }
+    TACHO_TRY(host.status());
+    for (auto& [track, thread] : threads) {
+      open_begun(thread, track);
+      pass(thread, INT64_MAX);
+    }
+    return {};
+  }
+
   void add_work(const walk::Work& work) {
     const int64_t process = trace::cell<column::Track::process>(trace_, work.track);
     const bool wanted_process = !options_.process || *options_.process == process;
@@ -586,7 +686,7 @@ StackTree pruned(StackTree tree) {
   std::vector<uint8_t> used(tree.nodes.size());
   for (size_t i = tree.nodes.size(); i-- > 0;) {
     const StackNode& node = tree.nodes[i];
-    if (i == 0 || used[i] != 0 || node.samples != 0 || node.launches != 0) {
+    if (i == 0 || used[i] != 0 || node.samples != 0 || node.host_ns != 0 || node.launches != 0) {
       used[i] = 1;
       used[node.parent] = 1;
     }
@@ -633,7 +733,7 @@ std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by) {
   if (by == StackBy::kStack) {
     for (size_t i = 1; i < tree.nodes.size(); ++i) {
       const StackNode& node = tree.nodes[i];
-      if (node.samples == 0 && node.launches == 0) continue;
+      if (node.samples == 0 && node.host_ns == 0 && node.launches == 0) continue;
       StackRow row;
       row.frame = tree.frames[node.frame];
       std::vector<uint32_t> path;
@@ -674,7 +774,7 @@ std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by) {
     std::vector<size_t> seen(rows.size(), SIZE_MAX);
     for (size_t i = 1; i < tree.nodes.size(); ++i) {
       const StackNode& node = tree.nodes[i];
-      if (node.samples == 0 && node.launches == 0) continue;
+      if (node.samples == 0 && node.host_ns == 0 && node.launches == 0) continue;
       // Time belongs to the innermost frame of the host's code; by line, to the innermost that has one, and to Python's
       // where there is Python: what a line calls in a library is that line's.
       size_t owner = SIZE_MAX;
@@ -691,7 +791,7 @@ std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by) {
           owner = row;
           owner_python = python;
         }
-        if (at == i && by == StackBy::kFunction) {
+        if (at == i && by == StackBy::kFunction && !tree.recorded) {
           add_saturating(rows[row].self_ns, node.host_ns);
           rows[row].samples += node.samples;
         }
@@ -706,6 +806,9 @@ std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by) {
         add_saturating(rows[owner].gpu_ns, node.gpu_ns);
       }
       if (owner != SIZE_MAX) add_saturating(rows[owner].gpu_self_ns, node.gpu_ns);
+      // What operators and calls took is their function's, as the work is that they launched.
+      if (by == StackBy::kFunction && tree.recorded)
+        add_saturating(rows[owner != SIZE_MAX ? owner : row_of_frame[node.frame]].self_ns, node.host_ns);
       if (by == StackBy::kLine) {
         add_saturating(rows[owner].self_ns, node.host_ns);
         rows[owner].samples += node.samples;

@@ -57,6 +57,7 @@ struct StackTree {
   // sample of the same thread; unknown: none. The three add up to gpu_ns, the sum over all kernels, copies and fills.
   int64_t gpu_ns = 0, gpu_exact_ns = 0, gpu_near_ns = 0, gpu_unknown_ns = 0;
   int64_t forgotten = 0;  // work whose launching call may have been forgotten (walk/calls/call_index.h)
+  bool recorded = false;  // the host's time is of recorded functions (StackOptions::recorded)
   bool wall = false;      // some samples are of wall time
   bool cpu = false;
 };
@@ -65,6 +66,9 @@ struct StackOptions {
   bool lines = true;     // keep frames of one function apart by source line
   bool threads = false;  // add a level of threads below the processes
   bool host = true, gpu = true;
+  /// If the trace has no samples: the host's time is the own time of the functions of Python, operators, ranges and
+  /// calls that a profiler recorded, without functions that only wait (python_waits()). Its nodes have no samples.
+  bool recorded = false;
   bool startup = false;                      // keep the native frames outside of the outermost Python frame
   std::optional<int64_t> process;            // row
   std::optional<int64_t> thread;             // row
@@ -109,7 +113,8 @@ struct StackRow {
   StackFrame frame;
   std::string stack;  // kStack: outermost first, joined by ';'
   int64_t samples = 0;
-  // Time as the innermost frame. kLine: also under inner frames that have no line.
+  // Time as the innermost frame. kLine: also under inner frames that have no line. Of recorded functions: also that of
+  // the operators and calls in it, which have none of their own then.
   int64_t self_ns = 0;
   int64_t total_ns = 0;     // time anywhere on the stack, counted once
   int64_t gpu_ns = 0;       // device work launched by it or its callees

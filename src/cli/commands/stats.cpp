@@ -196,6 +196,7 @@ int stack_stats(const std::string& file, const std::string& by_text, report::Sho
                   : by_text == "function" ? analysis::StackBy::kFunction
                                           : analysis::StackBy::kLine;
   options.lines = by != analysis::StackBy::kFunction;
+  options.recorded = true;
   const auto trace = open_trace(file);
   if (!trace) return complain(kBadInput, trace.error().message);
   auto tree = analysis::stack_tree(**trace, options);
@@ -226,6 +227,10 @@ int stack_stats(const std::string& file, const std::string& by_text, report::Sho
   if (tree->samples > 0)
     answer.notes.push_back(fmt::format("{} samples of {}: {}", tree->samples,
                                        tree->wall ? tree->cpu ? "CPU and wall time" : "wall time" : "CPU time",
+                                       duration(tree->host_ns)));
+  if (tree->recorded)
+    answer.notes.push_back(fmt::format("Host time: {} of the functions that the profiler recorded, waits for the GPU "
+                                       "included. Functions that only wait for another thread or a time are left out.",
                                        duration(tree->host_ns)));
   if (std::string sentence = attribution_sentence(*tree); !sentence.empty()) answer.notes.push_back(sentence);
   return show(answer, **trace, show_options);

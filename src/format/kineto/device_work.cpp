@@ -31,9 +31,28 @@ Translator::Lane Translator::lane(const Event& event) {
   const std::array<int64_t, 5> key = {index, stream, context, owner.process,
                                       (static_cast<int64_t>(owner.scope) << 32) ^ (event.device == kUnknown ? pid : 0)};
   if (key == last_lane_) return lane_list_[last_lane_place_];
+  const auto name_queue = [&](int64_t track) {
+    if (queue != 0) writer_.property(Table::kTrack, track, "queue", std::to_string(static_cast<uint64_t>(queue)));
+  };
   const auto [found, fresh] = lanes_.try_emplace(key, static_cast<int64_t>(lane_list_.size()));
   if (fresh) {
-    Lane lane{.track = 0, .device = device(index, event, owner.scope), .process = owner.process};
+    // Only some events of a stream name its context or queue: annotations of torch.profiler's files lie on the line of
+    // the others.
+    std::array<int64_t, 5> stream_key = key;
+    stream_key[2] = kUnknown;
+    if (event.process.text.empty()) stream_key[4] = static_cast<int64_t>(owner.scope) << 32;
+    const auto [of_stream, first] = streams_.try_emplace(stream_key, found->second);
+    const auto place = static_cast<size_t>(of_stream->second);
+    const bool without = !first && lane_list_[place].context == 0;
+    if (!first && (context == 0 || without)) found.value() = of_stream->second;
+    if (without) {
+      lane_list_[place].context = context;
+      writer_.update(Table::kTrack, lane_list_[place].track, column::Track::context, context);
+      name_queue(lane_list_[place].track);
+    }
+  }
+  if (fresh && static_cast<size_t>(found->second) == lane_list_.size()) {
+    Lane lane{.track = 0, .device = device(index, event, owner.scope), .process = owner.process, .context = context};
     lane.track = writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
                                               .process = owner.process,
                                               .device = lane.device,
@@ -42,7 +61,7 @@ Translator::Lane Translator::lane(const Event& event) {
                                               .name = writer_.string(fmt::format("stream {}", stream))});
     if (event.priority != kUnknown)
       writer_.property(Table::kTrack, lane.track, "priority", std::to_string(event.priority));
-    if (queue != 0) writer_.property(Table::kTrack, lane.track, "queue", std::to_string(static_cast<uint64_t>(queue)));
+    name_queue(lane.track);
     owners_.track_made(lane.track, lane.process);
     lane_list_.push_back(lane);
   }
@@ -93,6 +112,8 @@ void Translator::put_collective(const Event::Collective& told) {
   add_number("Out msg nelems", told.out_elements);
   add_number("Group size", told.group_size);
   add("dtype", told.type);
+  add("In split size", told.in_split);
+  add("Out split size", told.out_split);
   add("Process Group Name", told.group);
   add("Process Group Description", told.group_description);
   add("Seq", told.sequence);

@@ -165,6 +165,7 @@ JsonOutcome argument(JsonTokens& json, Event& event, std::string_view key, Other
       if (is(key, "Device Id")) return number_value(json, integer, event.device_id);
       if (is(key, "arguments")) return text_value(json, event, event.arguments);
       if (is(key, "hsa_queue")) return number_value(json, integer, event.hsa_queue);
+      if (is(key, "on stream")) return number_value(json, integer, event.stream);  // tacho's own, of ranges
       break;
     case 10:
       if (is(key, "Group size")) return number_value(json, integer, event.collective.group_size);
@@ -180,6 +181,7 @@ JsonOutcome argument(JsonTokens& json, Event& event, std::string_view key, Other
       break;
     case 13:
       if (is(key, "Input Strides")) return json_value(json, event.inputs.strides);
+      if (is(key, "In split size")) return text_value(json, event, event.collective.in_split);
       if (is(key, "shared memory")) return number_value(json, integer, event.shared);
       if (is(key, "In msg nelems")) return number_value(json, integer, event.collective.in_elements);
       if (is(key, "graph node id")) return number_value(json, integer, event.graph_node);
@@ -187,6 +189,7 @@ JsonOutcome argument(JsonTokens& json, Event& event, std::string_view key, Other
     case 14:
       if (is(key, "correlation_id")) return number_value(json, integer, event.correlation);
       if (is(key, "kernel_details")) return text_value(json, event, event.kernel_details);
+      if (is(key, "Out split size")) return text_value(json, event, event.collective.out_split);
       if (is(key, "private memory")) return number_value(json, integer, event.private_bytes);
       if (is(key, "memcpy_details")) return text_value(json, event, event.memcpy_details);
       if (is(key, "Out msg nelems")) return number_value(json, integer, event.collective.out_elements);

@@ -46,7 +46,7 @@ struct Event {
   std::string_view arguments;                       // of a call or a kernel, as tacho writes them
   // What torch.distributed tells about the collective that a kernel carries out.
   struct Collective {
-    std::string_view name, type, group, group_description, members, sequence, communicator;
+    std::string_view name, type, in_split, out_split, group, group_description, members, sequence, communicator;
     int64_t in_elements = event::kUnknown, out_elements = event::kUnknown, group_size = event::kUnknown;
   } collective;
   // What torch.profiler tells about an operator's inputs, as JSON.
@@ -68,7 +68,7 @@ struct Event {
   int64_t bad_values = 0;  // args of counters that are no numbers, or more than values holds
 
   // Texts that contained escapes.
-  std::string buffers[8];
+  std::string buffers[10];
   size_t buffers_used = 0;
 };
 

@@ -101,6 +101,7 @@ class Translator {
   };
   struct Lane {  // of device work
     int64_t track, device, process;
+    int64_t context = 0;  // 0 = none of its events named one yet
   };
 
   static int64_t known(int64_t id) { return id != event::kUnknown ? id : 0; }
@@ -145,6 +146,7 @@ class Translator {
   Owners owners_;
   int64_t next_operator_;
   NumberMap<5> lanes_;
+  NumberMap<5> streams_;  // the first lane of a stream, whatever its context
   std::vector<Lane> lane_list_;
   std::array<int64_t, 5> last_lane_ = {event::kUnknown, 0, 0, 0, 0};
   size_t last_lane_place_ = 0;

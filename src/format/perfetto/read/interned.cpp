@@ -78,6 +78,8 @@ FactName fact_name(std::string_view name) {
       {"Out msg nelems", kCollective},
       {"Group size", kCollective},
       {"dtype", kCollective},
+      {"In split size", kCollective},
+      {"Out split size", kCollective},
       {"Process Group Name", kCollective},
       {"Process Group Description", kCollective},
       {"Process Group Ranks", kCollective},

@@ -122,7 +122,8 @@ class JsonRoundTrip(FieldCase):
             return {"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": args}
         work = {"device": 1, "context": 1, "stream": 7, "priority": -2}
         collective = {"Collective name": "allreduce", "In msg nelems": 1024, "Out msg nelems": 1024, "Group size": 2, "dtype": "Float",
-                      "Process Group Name": "0", "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1]", "Seq": 17, "Comms Id": 123456789012}
+                      "In split size": "[1, 1]", "Out split size": "[]", "Process Group Name": "0", "Process Group Description": "default_pg",
+                      "Process Group Ranks": "[0, 1]", "Seq": 17, "Comms Id": 123456789012}
         annotations = {"name": "attention, \"first\"", "module_fqn": "layers.0.attention"}
         events = [
             event("cpu_op", "aten::mm", 10, 50, **{"External id": 3, "Sequence number": 5, "Concrete Inputs": ["", "1", "[]"],
@@ -142,7 +143,7 @@ class JsonRoundTrip(FieldCase):
             event("kernel", "of_rocm", 90, 2, pid=2, tid=3, correlation=17, device=2, stream=3, hsa_queue=5, grid=[1, 1, 1], block=[64, 1, 1]),
             event("gpu_memset", "Memset (Device)", 55, 1, pid=1, tid=7, correlation=14, bytes=64, **work),
             event("cuda_sync", "Stream Wait Event", 58, 2, pid=1, tid=7, correlation=15, **work),
-            event("gpu_user_annotation", "step", 30, 30, pid=1, tid=7, **work),
+            event("gpu_user_annotation", "step", 30, 30, pid=1, tid=7),
             event("overhead", "Activity Buffer Request", 70, 3),
             event("python_function", "train.py(3): step", 5, 90),
             event("cpu_op", "autograd::engine", 80, 9, tid=902, **{"External id": 4, "Sequence number": 5}),

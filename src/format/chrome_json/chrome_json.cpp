@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <set>
 #include <unordered_map>
 
 #include "base/files/output_file.h"
@@ -43,10 +44,17 @@ using walk::Tracks;
 
 namespace {
 
-constexpr int64_t kMostRemembered = 1 << 17;  // rows of a dimension whose text is kept ready
-constexpr size_t kMostOfBeginning = 512;      // characters of an event before the text of its dimension row
-constexpr int64_t kFirstLane = 1 << 23;       // thread numbers of lines without a thread: above every Linux tid
-constexpr size_t kMostAround = 4096;          // operators open on a thread
+constexpr int64_t kMostRemembered = 1 << 17;          // rows of a dimension whose text is kept ready
+constexpr size_t kMostOfBeginning = 512;              // characters of an event before the text of its dimension row
+constexpr int64_t kFirstLane = 1 << 23;               // thread numbers of lines without a thread: above every Linux tid
+constexpr size_t kMostAround = 4096;                  // operators open on a thread
+constexpr int64_t kFurtherArrows = int64_t{1} << 48;  // ids of arrows that are no correlations
+constexpr std::string_view kCounterRange = "cuda_profiler_range";
+constexpr int64_t kSecond = 1'000'000'000;
+// torch.profiler counts times from the last multiple of a quarter of a year, so that the files of all ranks and hosts
+// of a job have one zero and a double holds every nanosecond.
+constexpr int64_t kQuarter = 7'889'238 * kSecond;
+constexpr int64_t kMostExact = int64_t{1} << 53;  // the highest integer below which a double holds all
 
 bool is_device_work(Table table) {
   return table == Table::kDispatch || table == Table::kCopy || table == Table::kFill;
@@ -75,6 +83,7 @@ class Exporter {
         calls_(trace.rows(Table::kApi)),
         calls_runtime_(walk::calls_of_runtimes(trace)) {
     named_processes_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kProcess), 1)));
+    devices_as_processes_ = have_one_host();
     if (options.kernel_rename) launches_ = std::make_unique<Launches>(trace, Launches::Around::kRanges);
     counter_names_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)));
     places_.resize(counter_names_.size());
@@ -113,7 +122,7 @@ class Exporter {
     // An event without an end lasts to the end of the trace, as far as anybody knows.
     const int64_t end = what.end == kUnknown ? std::max(last_, start) : clock_(what.end);
     const Line& line = lanes_[what.lane];
-    const Cause* launch = nullptr;
+    Cause* launch = nullptr;
     int64_t external = 0;
     if (what.table == Table::kApi) external = follow_call(what);
     if (is_device_work(what.table)) {
@@ -122,7 +131,7 @@ class Exporter {
     }
     begin_event("X", line, start, [&](auto& json) { json.name("dur").microseconds(end - start); });
     describe(what, external);
-    if (launch != nullptr) flow(*launch, line, start);
+    if (launch != nullptr) flow(what, *launch, line, start);
     if (what.table == Table::kApi && is_operator(what)) forward_arrows(what, line, start);
   }
   void end(const Happening&, int64_t) {}
@@ -137,24 +146,27 @@ class Exporter {
 
  private:
   struct Line {
-    std::string numbers;  // "pid":1,"tid":2
+    std::string numbers;     // "pid":1,"tid":2
+    bool is_stream = false;  // its pid is the device's number and its tid the stream's
   };
   struct Cause {
     int64_t start = 0;     // of the call, trace time
     int64_t external = 0;  // of the operator around it; 0 = none
     int64_t track = 0;     // of the calling thread
+    bool drawn = false;    // an arrow has its correlation as its id
   };
   struct Around {
-    int64_t end, external;
+    int64_t end, id;
+  };
+  struct PythonIds {
+    int64_t own = 0, parent = 0;  // 0 = none
   };
 
   Status write_head() {
     const auto [first, last] = trace_.time_range();
-    base_ = clock_(first);
     last_ = clock_(last);
-    TACHO_ASSIGN(const auto realtime, OutputClock::make(trace_, OutputClock::Clock::kRealtime));
     json_.begin_object().name("displayTimeUnit").text("ns").member("schemaVersion", 1);
-    if (realtime.known()) json_.member("baseTimeNanoseconds", realtime(first));
+    TACHO_TRY(choose_zero(first));
     json_.name("metadata").begin_object();
     json_.member("producer", "tacho " TACHO_PROGRAM_VERSION).member("boottimeOfZeroNanoseconds", base_);
     json_.end_object();
@@ -162,6 +174,46 @@ class Exporter {
     write_distributed();
     json_.newline().name("traceEvents").begin_array();
     return {};
+  }
+
+  // Chooses the time that the file counts from, and says when that was. Whole microseconds stay whole: readers round.
+  Status choose_zero(int64_t first) {
+    TACHO_ASSIGN(const auto realtime, OutputClock::make(trace_, OutputClock::Clock::kRealtime));
+    const int64_t start = clock_(first);
+    if (realtime.known() && realtime(first) >= 0) {
+      const int64_t now = realtime(first), zero = now - now % kQuarter;
+      base_ = start - (now - zero);
+      json_.member("baseTimeNanoseconds", zero);
+      return {};
+    }
+    if (start < 0 || last_ >= kMostExact) base_ = start - ((start % kSecond) + kSecond) % kSecond;
+    // What an imported file counted from.
+    int64_t zero = 0;
+    const auto told = trace_.property(Table::kEnd, 0, "kineto.baseTimeNanoseconds");
+    if (told && std::from_chars(told->data(), told->data() + told->size(), zero).ec == std::errc() &&
+        !__builtin_add_overflow(zero, base_, &zero))
+      json_.member("baseTimeNanoseconds", zero);
+    return {};
+  }
+
+  // As in torch.profiler's files, GPUs are processes of their own and streams their threads where one process that made
+  // calls has all queues. Otherwise readers could not tell whose a GPU's work is: it lies under the process.
+  bool have_one_host() const {
+    int64_t host = 0;
+    bool calls = false;
+    for (int64_t track = 1; track < trace_.rows(Table::kTrack); ++track) {
+      const int64_t process = tracks_.process(track);
+      if (!is_queue(track)) continue;
+      if (host != 0 && process != host) return false;
+      host = process;
+    }
+    if (host == 0) return false;
+    for (int64_t track = 1; track < trace_.rows(Table::kTrack); ++track)
+      calls = calls || (tracks_.process(track) == host && tracks_.own_tid(track) > 0);
+    for (int64_t process = 1; process < trace_.rows(Table::kProcess); ++process)
+      for (int64_t device = 1; device < trace_.rows(Table::kDevice); ++device)
+        if (devices_.of(device) == tracks_.pid(process)) return false;
+    return calls && trace_.rows(Table::kApi) > 0;
   }
 
   // The rank, if the trace is of one.
@@ -176,32 +228,51 @@ class Exporter {
     const auto world = trace_.property(Table::kEnd, 0, "kineto.world_size");
     if (const auto id = trace_.property(Table::kEnd, 0, "kineto.trace_id")) json_.newline().member("trace_id", *id);
     if (rank == kUnknown && !world) return;
-    json_.newline().name("distributedInfo").begin_object();
-    if (rank != kUnknown) json_.member("rank", rank);
-    if (world && std::all_of(world->begin(), world->end(), [](char c) { return c >= '0' && c <= '9'; }))
-      json_.name("world_size").ready(*world);
-    json_.end_object();
+    // With the blanks of torch.profiler's files: HTA looks for "rank": and blanks in the text.
+    std::string told;
+    if (rank != kUnknown) told = fmt::format("\"rank\": {}", rank);
+    if (world && !world->empty() &&
+        std::all_of(world->begin(), world->end(), [](char c) { return c >= '0' && c <= '9'; }))
+      told += fmt::format("{}\"world_size\": {}", told.empty() ? "" : ", ", *world);
+    json_.newline().name("distributedInfo").ready("{" + told + "}");
   }
 
-  bool is_operator(const Happening& what) const {
-    return trace_.cell(Table::kFunction, what.dim, column::Function::domain) ==
-           static_cast<int64_t>(event::Domain::kOperator);
+  event::Domain domain_of(const Happening& what) const {
+    return event::from_cell<event::Domain>(trace_.cell(Table::kFunction, what.dim, column::Function::domain));
+  }
+  bool is_operator(const Happening& what) const { return domain_of(what) == event::Domain::kOperator; }
+
+  // What is open on a track when `what` begins, innermost last.
+  static std::vector<Around>& still_open(std::unordered_map<int64_t, std::vector<Around>>& tracks,
+                                         const Happening& what) {
+    std::vector<Around>& around = tracks[what.track];
+    while (!around.empty() && around.back().end <= what.start) around.pop_back();
+    return around;
+  }
+  static void open(std::vector<Around>& around, const Happening& what, int64_t id) {
+    if (around.size() < kMostAround)
+      around.push_back({what.end == kUnknown ? std::numeric_limits<int64_t>::max() : what.end, id});
   }
 
   // Keeps what later events need to know of a call; the External id of the operator that it is, or that is around it.
   int64_t follow_call(const Happening& what) {
+    const event::Domain domain = domain_of(what);
+    if (domain == event::Domain::kPython) {
+      std::vector<Around>& around = still_open(frames_, what);
+      python_ = {.own = python_.own + 1, .parent = around.empty() ? 0 : around.back().id};
+      open(around, what, python_.own);
+      return 0;
+    }
     const bool runtime = what.dim >= 0 && what.dim < static_cast<int64_t>(calls_runtime_.size()) &&
                          calls_runtime_[static_cast<size_t>(what.dim)];
-    if (!runtime && (!is_operator(what) || what.correlation == 0)) return 0;
-    std::vector<Around>& around = around_[what.track];
-    while (!around.empty() && around.back().end <= what.start) around.pop_back();
+    if (!runtime && (domain != event::Domain::kOperator || what.correlation == 0)) return 0;
+    std::vector<Around>& around = still_open(around_, what);
     if (!runtime) {
       const int64_t own = external_id(what.correlation);
-      if (around.size() < kMostAround)
-        around.push_back({what.end == kUnknown ? std::numeric_limits<int64_t>::max() : what.end, own});
+      open(around, what, own);
       return own;
     }
-    const int64_t external = around.empty() ? 0 : around.back().external;
+    const int64_t external = around.empty() ? 0 : around.back().id;
     if (what.correlation != 0)
       calls_.add(tracks_.process(what.track), what.correlation,
                  {.start = what.start, .external = external, .track = what.track});
@@ -209,7 +280,20 @@ class Exporter {
   }
 
   // "device":0,"stream":7 of a queue's track. A context means a CUDA device to readers of such files.
-  const std::string& place(int64_t track) {
+  // Ranges only have what their line does not tell, and not as "stream", by which readers know device work.
+  const std::string& place(const Happening& what) {
+    const int64_t track = what.track;
+    static const std::string kNone;
+    const bool range = what.table == Table::kMarker;
+    if (range && lanes_[what.lane].is_stream) return kNone;
+    if (range) {
+      range_place_ = members([&](JsonWriter& json) {
+        const int64_t device = trace_.cell(Table::kTrack, track, column::Track::device);
+        if (device != 0) json.member("device", devices_.of(device));
+        json.member("on stream", stream_number(track));
+      });
+      return range_place_;
+    }
     std::string& ready = places_[static_cast<size_t>(track)];
     if (!ready.empty()) return ready;
     ready = members([&](JsonWriter& json) {
@@ -218,8 +302,7 @@ class Exporter {
       if (device != 0) json.member("device", devices_.of(device));
       if (cell(column::Track::context) != 0 && trace_.text(Table::kDevice, device, column::Device::vendor) == "NVIDIA")
         json.member("context", static_cast<uint64_t>(cell(column::Track::context)));
-      const int64_t stream = tracks_.stream(track);
-      json.member("stream", static_cast<uint64_t>(stream != kUnknown ? stream : cell(column::Track::native)));
+      json.member("stream", stream_number(track));
       const auto fact = [&](JsonLiteral key, std::string_view property) {
         const auto text = trace_.property(Table::kTrack, track, property);
         if (!text) return;
@@ -232,13 +315,24 @@ class Exporter {
     return ready;
   }
 
+  uint64_t stream_number(int64_t track) const {
+    const int64_t stream = tracks_.stream(track);
+    return static_cast<uint64_t>(stream != kUnknown ? stream
+                                                    : trace_.cell(Table::kTrack, track, column::Track::native));
+  }
+
   bool is_queue(int64_t track) const {
     return trace_.cell(Table::kTrack, track, column::Track::kind) == static_cast<int64_t>(event::TrackKind::kQueue);
   }
 
   void meta(JsonLiteral kind, std::string_view numbers, std::string_view text) {
     json_.newline().begin_object().name("ph").text("M").name("name").text(kind).splice(numbers);
-    json_.name("args").begin_object().member("name", text).end_object().end_object();
+    json_.name("args").begin_object();
+    if (kind.text() == "process_labels")
+      json_.member("labels", text);
+    else
+      json_.member("name", text);
+    json_.end_object().end_object();
   }
 
   const Line& sample_line(int64_t track) {
@@ -253,17 +347,33 @@ class Exporter {
     if (!named_processes_[static_cast<size_t>(process)]) {
       named_processes_[static_cast<size_t>(process)] = true;
       meta("process_name", process_numbers(pid), tracks_.process_name(process));
+      if (devices_as_processes_) meta("process_labels", process_numbers(pid), "CPU");
     }
     return pid;
   }
 
+  void name_device(int64_t process, int64_t number) {
+    if (!named_devices_.insert(number).second) return;
+    meta("process_name", process_numbers(number), tracks_.process_name(process));
+    meta("process_labels", process_numbers(number), fmt::format("GPU {}", number));
+  }
+
   Line open_line(int64_t track, uint32_t index) {
-    const int64_t pid = name_process(tracks_.process(track));
-    int64_t tid = tracks_.own_tid(track);
-    if (tid <= 0 || index != 0) tid = kFirstLane + track * 256 + index;
+    const int64_t device = trace_.cell(Table::kTrack, track, column::Track::device);
+    int64_t pid = name_process(tracks_.process(track)), tid = tracks_.own_tid(track);
+    bool is_stream = false;
+    if (devices_as_processes_ && device != 0 && is_queue(track)) {
+      pid = devices_.of(device);
+      name_device(tracks_.process(track), pid);
+      const uint64_t stream = stream_number(track);
+      is_stream = index == 0 && stream < static_cast<uint64_t>(kFirstLane) &&
+                  streams_.insert({pid, static_cast<int64_t>(stream)}).second;
+      if (is_stream) tid = static_cast<int64_t>(stream);
+    }
+    if (!is_stream && (tid <= 0 || index != 0)) tid = kFirstLane + track * 256 + index;
     // With millions of tracks, the formula exceeds 31 bits: then hands out numbers instead, from the highest down.
     if (tid > 0x7fffffff) tid = next_line_--;
-    const Line line{members([&](JsonWriter& json) { json.member("pid", pid).member("tid", tid); })};
+    const Line line{members([&](JsonWriter& json) { json.member("pid", pid).member("tid", tid); }), is_stream};
     std::string name = tracks_.name(track);
     while (!name.empty() && name.back() == ' ') name.pop_back();
     if (index != 0) name += fmt::format(" ({})", index + 1);
@@ -280,7 +390,7 @@ class Exporter {
     return out;
   }
   static std::string process_numbers(int64_t pid) {
-    return members([&](JsonWriter& json) { json.member("pid", pid); });
+    return members([&](JsonWriter& json) { json.member("pid", pid).member("tid", 0); });
   }
 
   // Writes what every event has, plus what `more` adds.
@@ -297,13 +407,19 @@ class Exporter {
   // Writes "cat":..,"name":..,"args":{constants ... and then what differs from row to row.
   void describe(const Happening& what, int64_t external) {
     json_.splice(remembered(what));
-    if (is_queue(what.track)) json_.splice(place(what.track));
+    if (is_queue(what.track)) json_.splice(place(what));
     const auto number = [&](JsonLiteral name, int64_t value) {
       if (value != kUnknown) json_.member(name, value);
     };
     const auto count = [&](JsonLiteral name, int64_t value) { json_.member(name, static_cast<uint64_t>(value)); };
     const auto node = [&](int64_t id) {
       if (id != 0) count("graph node id", id);
+    };
+    const auto moved = [&](int64_t bytes) {
+      number("bytes", bytes);
+      if (bytes != kUnknown && what.end != kUnknown && what.end > what.start)
+        json_.member("memory bandwidth (GB/s)",
+                     static_cast<double>(bytes) / static_cast<double>(what.end - what.start));
     };
     switch (what.table) {
       case Table::kDispatch:
@@ -313,11 +429,11 @@ class Exporter {
         break;
       case Table::kCopy:
         put_arguments(told_, trace_.string(what.cell<column::Copy::arguments>()), json_);
-        number("bytes", what.cell<column::Copy::bytes>());
+        moved(what.cell<column::Copy::bytes>());
         node(what.cell<column::Copy::graph_node>());
         break;
       case Table::kFill:
-        number("bytes", what.cell<column::Fill::bytes>());
+        moved(what.cell<column::Fill::bytes>());
         node(what.cell<column::Fill::graph_node>());
         break;
       case Table::kAllocation:
@@ -327,6 +443,11 @@ class Exporter {
         if (const int64_t result = what.cell<column::Api::result>(); result != 0) number("result", result);
         put_arguments(told_, trace_.string(what.cell<column::Api::arguments>()), json_);
         inputs_.put(what.cell<column::Api::inputs>(), json_);
+        if (domain_of(what) == event::Domain::kPython) {
+          json_.name("Python parent id");
+          python_.parent == 0 ? json_.null() : json_.value(python_.parent);
+          json_.member("Python id", python_.own);
+        }
         break;
       case Table::kMarker: {
         const int64_t payload = trace_.cell(Table::kLabel, what.dim, column::Label::payload);
@@ -403,6 +524,7 @@ class Exporter {
         category = "kernel";
         name = kernel_name(what);
         put_launch_shape(trace_, what.dim, json);
+        devices_.put_load(what.dim, json);
         break;
       case Table::kCopy:
         category = "gpu_memcpy";
@@ -414,14 +536,15 @@ class Exporter {
         name = fill_name(trace_, what.dim);
         break;
       case Table::kApi:
-        category = call_category(
-            event::from_cell<event::Domain>(trace_.cell(Table::kFunction, what.dim, column::Function::domain)));
         name = trace_.text(Table::kFunction, what.dim, column::Function::name);
+        category = call_category(domain_of(what), name);
         break;
       case Table::kMarker: {
         const std::string_view domain = trace_.text(Table::kLabel, what.dim, column::Label::domain),
                                group = trace_.text(Table::kLabel, what.dim, column::Label::category);
-        category = is_queue(what.track) ? "gpu_user_annotation" : range_category(domain, group);
+        category = range_category(domain, group);
+        // The ranges of torch.profiler's counters lie on a queue, too.
+        if (is_queue(what.track)) category = group == kCounterRange ? kCounterRange : "gpu_user_annotation";
         name = trace_.text(Table::kLabel, what.dim, column::Label::name);
         if (!domain.empty()) json.member("domain", domain);
         if (!group.empty() && group != category) json.member("category", group);
@@ -493,14 +616,20 @@ class Exporter {
 
   // Draws an arrow from the call that launched it. Viewers bind both ends to the slices around these moments, so the
   // call's slice must come first in the file. It does: calls begin before the work that they cause.
-  void flow(const Cause& launch, const Line& line, int64_t start) {
+  // The first arrow of a call has its correlation as its id, by which tools for torch.profiler's files follow it. Ids
+  // of other arrows are numbers of their own: viewers draw one arrow for each.
+  void flow(const Happening& what, Cause& launch, const Line& line, int64_t start) {
     const auto caller = line_of_thread(launch.track);
     if (caller == nullptr) return;
     const int64_t call = clock_(launch.start);
     if (call > start) return;  // clock error; an arrow back in time would bind to other slices
-    ++flows_;
-    arrow("s", "ac2g", *caller, call, flows_);
-    arrow("f", "ac2g", line, start, flows_);
+    if (arrows_of_ == 0) arrows_of_ = tracks_.process(what.track);
+    const bool plain = !launch.drawn && what.correlation > 0 && what.correlation < kFurtherArrows &&
+                       arrows_of_ == tracks_.process(what.track);
+    const int64_t id = plain ? what.correlation : kFurtherArrows + ++flows_;
+    launch.drawn = true;
+    arrow("s", "ac2g", *caller, call, id);
+    arrow("f", "ac2g", line, start, id);
   }
 
   void forward_arrows(const Happening& what, const Line& line, int64_t start) {
@@ -580,6 +709,13 @@ class Exporter {
   std::unordered_map<int64_t, uint32_t> thread_lines_;
   std::vector<bool> named_processes_;
   std::unordered_map<int64_t, std::vector<Around>> around_;  // by track: operators open on a thread
+  std::unordered_map<int64_t, std::vector<Around>> frames_;  // by track: Python's functions open on a thread
+  PythonIds python_;                                         // of the latest Python function
+  bool devices_as_processes_ = false;
+  std::set<int64_t> named_devices_;
+  std::set<std::pair<int64_t, int64_t>> streams_;  // lines that have their stream's number
+  int64_t arrows_of_ = 0;                          // the process whose arrows have correlations as ids
+  std::string range_place_;
   std::vector<std::string> counter_names_;
   std::vector<std::string> places_;  // by track
   std::vector<std::pair<std::string_view, std::string_view>> told_;

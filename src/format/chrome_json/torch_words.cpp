@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
+#include <cmath>
 #include <iterator>
 #include <set>
 
@@ -15,6 +17,8 @@ using event::kUnknown;
 using event::Table;
 
 namespace {
+
+constexpr double kWarp = 32;  // threads of every NVIDIA GPU's warp
 
 std::string_view memory_word(int64_t kind) {
   switch (static_cast<event::MemoryKind>(kind)) {
@@ -54,9 +58,11 @@ bool put_annotations(std::string_view text, JsonFileWriter& json) {
 
 }  // namespace
 
-std::string call_category(event::Domain domain) {
+std::string call_category(event::Domain domain, std::string_view function) {
   if (domain == event::Domain::kOperator) return "cpu_op";
   if (domain == event::Domain::kPython) return "python_function";
+  // torch.profiler has one category for the calls of both vendors' runtimes, and tools for its files know no other.
+  if (domain == event::Domain::kHipRuntime && function.starts_with("hip")) return "cuda_runtime";
   std::string category(event::to_string(domain));
   if (!category.ends_with("_runtime") && !category.ends_with("_driver")) category += "_runtime";
   return category;
@@ -148,6 +154,8 @@ void put_arguments(std::vector<std::pair<std::string_view, std::string_view>>& s
                                         "Out msg nelems",
                                         "Group size",
                                         "dtype",
+                                        "In split size",
+                                        "Out split size",
                                         "Process Group Name",
                                         "Process Group Description",
                                         "Seq",
@@ -181,8 +189,8 @@ void put_arguments(std::vector<std::pair<std::string_view, std::string_view>>& s
   }
   for (const auto& [key, value] : scratch) {
     if (key == "annotations" && put_annotations(value, json)) continue;
-    const bool counts = key.ends_with("nelems") || key == "Group size" || key == "Seq" ||
-                        key == "Comms Id";  // names may be digits, too: "0"
+    // Names may be digits, too: "0".
+    const bool counts = key.ends_with("nelems") || key == "Group size" || key == "Seq" || key == "Comms Id";
     json.key(key);
     if (counts && is_number(value))
       json.ready(value);
@@ -260,6 +268,38 @@ TorchDevices::TorchDevices(const trace::Trace& trace, const walk::Agents& agents
     while (!taken.insert(next).second) ++next;
     number = next;
   }
+  find_multiprocessors();
+}
+
+void TorchDevices::find_multiprocessors() {
+  for (int64_t device = 1; device < static_cast<int64_t>(numbers_.size()); ++device) {
+    const auto text = trace_.property(Table::kDevice, device, "multiprocessors");
+    const bool nvidia = trace_.text(Table::kDevice, device, column::Device::vendor) == "NVIDIA";
+    int64_t number = 0;
+    if (nvidia && text && is_number(*text)) std::from_chars(text->data(), text->data() + text->size(), number);
+    if (number <= 0 || (multiprocessors_ != 0 && number != multiprocessors_)) {
+      multiprocessors_ = 0;
+      return;
+    }
+    multiprocessors_ = number;
+  }
+}
+
+void TorchDevices::put_load(int64_t kernel, JsonWriter& json) const {
+  using K = column::Kernel;
+  if (multiprocessors_ == 0) return;
+  double blocks = 1, threads = 1;
+  constexpr int kItems[] = {K::grid_x, K::grid_y, K::grid_z}, kGroup[] = {K::group_x, K::group_y, K::group_z};
+  for (size_t i = 0; i < std::size(kItems); ++i) {
+    const int64_t items = trace_.cell(Table::kKernel, kernel, kItems[i]),
+                  group = trace_.cell(Table::kKernel, kernel, kGroup[i]);
+    if (items == kUnknown || group == kUnknown || group <= 0 || items % group != 0) return;
+    blocks *= static_cast<double>(items / group);
+    threads *= static_cast<double>(group);
+  }
+  const double per = blocks / static_cast<double>(multiprocessors_);
+  json.member("blocks per SM", std::round(per * 1e6) / 1e6);
+  json.member("warps per SM", std::round(per * threads / kWarp * 1e6) / 1e6);
 }
 
 void TorchDevices::put_properties(JsonFileWriter& json) const {

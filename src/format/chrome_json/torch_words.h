@@ -12,8 +12,9 @@
 
 namespace tacho::format {
 
-/// "cuda_runtime", "hip_runtime", "opencl_runtime" ...; "cpu_op" and "python_function" for a framework's own.
-std::string call_category(event::Domain domain);
+/// "cuda_runtime" (of HIP's functions, too), "cuda_driver", "opencl_runtime" ...; "cpu_op" and "python_function" for a
+/// framework's own.
+std::string call_category(event::Domain domain, std::string_view function);
 /// "user_annotation"; the range's own category where it came without a domain and names no kind of work.
 std::string_view range_category(std::string_view domain, std::string_view category);
 /// "Memcpy HtoD (Pageable -> Device)" for a row of table copy_shape.
@@ -52,12 +53,17 @@ class TorchDevices {
   TorchDevices(const trace::Trace& trace, const walk::Agents& agents);
   /// event::kUnknown for row 0.
   int64_t of(int64_t device) const { return numbers_[static_cast<size_t>(device)]; }
+  /// Adds "blocks per SM" and "warps per SM" of a row of table kernel, if all devices are NVIDIA's with equally many
+  /// multiprocessors.
+  void put_load(int64_t kernel, JsonWriter& json) const;
   /// Adds the member deviceProperties.
   void put_properties(JsonFileWriter& json) const;
 
  private:
+  void find_multiprocessors();
   const trace::Trace& trace_;
   std::vector<int64_t> numbers_;  // by row
+  int64_t multiprocessors_ = 0;   // of each device; 0 = not known, or they differ
 };
 
 }  // namespace tacho::format

@@ -59,11 +59,65 @@ print('flow from', begins[0]['ts'], begins[0]['tid'] == call['tid'])
 print('flow to', ends[0]['ts'], ends[0]['tid'] == kernels[0]['tid'], ends[0]['bp'])
 print('counters', [(i['name'], i['args']['value'], i['ts']) for i in e if i['ph'] == 'C'])
 print('marks', [(i['name'], i['ts'], i['s']) for i in e if i['ph'] == 'i'])
-print('names', [i['args']['name'] for i in e if i['ph'] == 'M'])
+print('names', [list(i['args'].values())[0] for i in e if i['ph'] == 'M'])
 print('copy', copy['name'], copy['args'])
 print('time', d['baseTimeNanoseconds'], d['metadata']['boottimeOfZeroNanoseconds'])
 )"),
                         "format/chrome_json/facts.out"));
+}
+
+constexpr char kWork[] = "w=[i for i in x if i['cat'] in ('kernel','gpu_user_annotation')]\n"
+                         "print([(i['name'],i['pid'],i['tid'] if i['tid']<100 else 'line',i['args'].get('stream'),"
+                         "i['args'].get('on stream')) for i in w])\n"
+                         "print([(i['ph'],i['id'] if i['id']<2**48 else 'own') for i in e if i.get('cat')=='ac2g'])\n";
+
+TEST(ChromeJson, StreamsAreThreadsOfDevices) {
+  TraceMaker made;
+  const int64_t process = made.process(77, "app"), main = made.thread_track(process, 77, "app");
+  const int64_t queue = made.queue_track(process, made.device("G"), 4);
+  made.call(main, 100, 50, made.function("cudaGraphLaunch"), 5);
+  made.marker(queue, 199, 102, made.label("step"));
+  made.dispatch(queue, 200, 50, made.kernel("a"), 5);
+  made.dispatch(queue, 260, 30, made.kernel("b"), 5);
+  made.dispatch(queue, 270, 60, made.kernel("overlaps"), 5);
+  made.marker(queue, 275, 80, made.label("apart"));
+  EXPECT_EQ(
+      python(*made.open(), kWork),
+      "[('step', 0, 4, None, None), ('a', 0, 4, 4, None), ('b', 0, 4, 4, None), ('overlaps', 0, 'line', 4, None), "
+      "('apart', 0, 'line', None, 4)]\n"
+      "[('s', 5), ('f', 5), ('s', 'own'), ('f', 'own'), ('s', 'own'), ('f', 'own')]\n");
+}
+
+TEST(ChromeJson, WorkOfSeveralProcessesLiesUnderThem) {
+  TraceMaker made;
+  const int64_t device = made.device("G");
+  for (const int64_t pid : {77, 78}) {
+    const int64_t process = made.process(pid, "app");
+    made.call(made.thread_track(process, pid), 100, 50, made.function("cudaLaunchKernel"), 5);
+    made.dispatch(made.queue_track(process, device, 4), 200 + pid, 50, made.kernel("a"), 5);
+  }
+  EXPECT_EQ(
+      python(*made.open(), kWork),
+      "[('a', 77, 'line', 4, None), ('a', 78, 'line', 4, None)]\n[('s', 5), ('f', 5), ('s', 'own'), ('f', 'own')]\n");
+}
+
+TEST(ChromeJson, FunctionsOfPythonHaveIds) {
+  TraceMaker made;
+  const int64_t thread = made.thread_track(made.process(5), 5);
+  made.call(thread, 0, 100, made.function("outer", event::Domain::kPython), 0);
+  made.call(thread, 10, 20, made.function("inner", event::Domain::kPython), 0);
+  made.call(thread, 200, 20, made.function("next", event::Domain::kPython), 0);
+  EXPECT_EQ(
+      python(*made.open(), "print([(i['name'],i['args']['Python id'],i['args']['Python parent id']) for i in x])\n"),
+      "[('outer', 1, None), ('inner', 2, 1), ('next', 3, None)]\n");
+}
+
+TEST(ChromeJson, CallsOfHipHaveTorchsCategory) {
+  TraceMaker made;
+  const int64_t thread = made.thread_track(made.process(5), 5);
+  made.call(thread, 0, 100, made.function("hipLaunchKernel", event::Domain::kHipRuntime), 1);
+  made.call(thread, 200, 20, made.function("hsa_init", event::Domain::kHsa), 2);
+  EXPECT_EQ(python(*made.open(), "print([i['cat'] for i in x])\n"), "['cuda_runtime', 'hsa_runtime']\n");
 }
 
 TEST(ChromeJson, ValidForAnyName) {
@@ -106,8 +160,9 @@ TEST(ChromeJson, NegativeAndUnknownTimes) {
   made.call(thread, -5000, 10, made.function("before zero"), 1);
   made.call(thread, 100, kUnknown, made.function("open"), 2);
   made.call(thread, 300, 1700, made.function("later"), 3);
-  EXPECT_EQ(python(*made.open(), "print([(i['name'],i['ts'],i['dur'],i['args'].get('end')) for i in x])\n"),
-            "[('before zero', 0.0, 0.01, None), ('open', 5.1, 1.9, 'not recorded'), ('later', 5.3, 1.7, None)]\n");
+  EXPECT_EQ(
+      python(*made.open(), "print([(i['name'],i['ts'],i['dur'],i['args'].get('end')) for i in x])\n"),
+      "[('before zero', 999995.0, 0.01, None), ('open', 1000000.1, 1.9, 'not recorded'), ('later', 1000000.3, 1.7, None)]\n");
 }
 
 TEST(ChromeJson, ValuesThatAreNotFinite) {

@@ -3,6 +3,7 @@
 The file is torch.profiler's, so that it holds what torch.profiler tells. What it has no place for is listed below, and a
 column that is neither equal nor listed fails.
 """
+import collections
 import json
 
 from files_test import FILES, FieldCase, harness
@@ -72,11 +73,30 @@ class JsonRoundTrip(FieldCase):
             found[table] = rows(f"SELECT {expressions} FROM {source}")
         return found
 
+    @staticmethod
+    def slices_that_do_not_nest(path):
+        """Perfetto leaves out a slice that ends after the one of its thread that it began in."""
+        lines, wrong = collections.defaultdict(list), []
+        for event in json.loads(path.read_text())["traceEvents"]:
+            if event["ph"] == "X":
+                start, duration = round(event["ts"] * 1000), round(event["dur"] * 1000)
+                lines[event["pid"], event["tid"]].append((start, -duration, event["name"]))
+        for line in lines.values():
+            open_ends = []
+            for start, negative, name in sorted(line):
+                while open_ends and open_ends[-1] <= start:
+                    open_ends.pop()
+                if open_ends and start - negative > open_ends[-1]:
+                    wrong.append((start, name))
+                open_ends.append(start - negative)
+        return wrong
+
     def check(self, path, lost=(), tables=tuple(ROWS), apart=0):
         """Compares each row of a trace, as a whole, with those of its export. `lost` has the columns ("table.column") that may differ,
         and the tables whose rows may ("table.*"); times may be `apart` ns each: an export's clock is not the trace's where somebody
         slews it."""
         self.tacho("export", "-f", "json", "-o", "r.json", "--overwrite", path)
+        self.assertEqual(self.slices_that_do_not_nest(self.folder / "r.json"), [], path)
         before, after = self.tables(path), self.tables(self.folder / "r.json")
         for table in tables:
             if f"{table}.*" in lost:

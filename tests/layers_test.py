@@ -33,7 +33,7 @@ NO_VENDORS = ["decode/records"]
 
 # Rooms about vendors beside those: numbers and names of their functions, and the files and command lines of their tools. They
 # grow with those tools, so their names are not counted.
-ROOMS_THAT_NAME_VENDORS = ["event/functions", "format/chrome_json", "format/import", "format/kineto", "format/rocpd",
+ROOMS_THAT_NAME_VENDORS = ["event/functions", "format/chrome_json", "format/import", "format/kineto", "format/nsys", "format/rocpd",
                            "format/rocprof_v1", "format/rocprofv3_csv", "format/rocprofv3_json", "format/rpd",
                            "cli/personalities", "cli/sys"]
 # Lists to which the recipe "a vendor" of CONTRIBUTING.md appends.

@@ -8,6 +8,7 @@
 #include "format/chrome_json/chrome_json.h"
 #include "format/csv/csv.h"
 #include "format/kineto/kineto.h"
+#include "format/nsys/nsys.h"
 #include "format/parquet/parquet.h"
 #include "format/perfetto/perfetto.h"
 #include "format/rocpd/rocpd.h"
@@ -76,6 +77,12 @@ std::span<const Writer> writers() {
        .text = "rocprofv3's SQLite database",
        .write = rocpd::write,
        .holds = kWork | bits(Table::kAllocation, Table::kCounterValue, Table::kReading)},
+      {.name = "nsys-sqlite",
+       .extension = ".sqlite",
+       .folder = false,
+       .text = "the tables of nsys' SQLite export, for scripts made for Nsight Systems",
+       .write = nsys::write,
+       .holds = kWork | bits(Table::kSync)},
       {.name = "parquet",
        .extension = ".parquet",
        .folder = true,

@@ -21,7 +21,7 @@ FILES = {"json": "o.json", "pftrace": "o.pftrace", "rocprofv3": "o_results.json"
 
 # Options of `tacho trace` with a value each, and what another one needs to have an effect.
 OPTIONS = [["-f", "csv"], ["-f", "json"], ["-f", "pftrace"], ["-f", "rocprofv3"], ["-f", "rpd"], ["-f", "rocpd"], ["-f", "folded"],
-           ["-f", "speedscope"], ["-o", "x.json"], ["-o", "run1"], ["--rpd-schema", "3"], ["--overwrite"], ["--quiet"],
+           ["-f", "speedscope"], ["-f", "nsys-sqlite"], ["-o", "x.json"], ["-o", "run1"], ["--rpd-schema", "3"], ["--overwrite"], ["--quiet"],
            ["--kernel-trace"], ["--memory-copy-trace"], ["--memory-allocation-trace"], ["--runtime-trace"], ["--marker-trace"],
            ["--sys-trace"], ["--api-args"], ["--kernel-include", "x"], ["--kernel-exclude", "x"], ["--driver-trace"], ["--sync-trace"],
            ["--all-api-calls"], ["--hsa-trace"], ["--graph-trace", "node"], ["--sampler", "timer"], ["--sample-hz", "50"],

@@ -56,8 +56,8 @@ class Outputs(harness.Case):
     # Refused before the start
 
     def test_what_a_format_cannot_hold_is_refused_before_the_start(self):
-        for name in ("json", "pftrace", "rocprofv3", "rpd", "rocpd", "csv,json"):
-            self.refused(r"-f \w+ is made of events, and --aggregate keeps none: choose -f tacho or csv", "--aggregate", "-f", name)
+        for name in ("json", "pftrace", "rocprofv3", "rpd", "rocpd", "nsys-sqlite", "csv,json"):
+            self.refused(r"-f [-\w]+ is made of events, and --aggregate keeps none: choose -f tacho or csv", "--aggregate", "-f", name)
         for name in ("folded", "speedscope"):
             self.refused(f"-f {name} is made of call stacks, and none are recorded: add --sampler timer", "-f", name)
         self.refused("-f folded is made of call stacks", "-o", "x.folded")

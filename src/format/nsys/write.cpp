@@ -1,0 +1,439 @@
+// Writes nsys' tables (nsys.h). Rows come in the order of their times.
+#include <algorithm>
+#include <ctime>
+#include <memory>
+
+#include "base/saturating.h"
+#include "base/text/demangle.h"
+#include "base/text/utf8.h"
+#include "format/nsys/nsys.h"
+#include "format/nsys/schema.h"
+#include "format/sqlite/bulk.h"
+#include "format/sqlite/output.h"
+#include "trace/read/rows.h"
+#include "walk/hash_ids.h"
+#include "walk/names/agents.h"
+#include "walk/names/tracks.h"
+#include "walk/time/clock.h"
+#include "walk/time/span.h"
+
+namespace tacho::format::nsys {
+
+namespace {
+
+using event::kUnknown;
+using event::Table;
+using sqlite::BulkTable;
+namespace column = event::column;
+
+struct EnumValue {
+  int64_t id;
+  std::string_view name, label;
+};
+// CUPTI's numbers (CUpti_ActivityMemcpyKind, CUpti_ActivityMemoryKind, CUpti_ActivitySynchronizationType) and
+// nsys' own.
+constexpr EnumValue kCopyKinds[] = {
+    {0, "CUDA_MEMCPY_KIND_UNKNOWN", "Unknown"},     {1, "CUDA_MEMCPY_KIND_HTOD", "Host-to-Device"},
+    {2, "CUDA_MEMCPY_KIND_DTOH", "Device-to-Host"}, {8, "CUDA_MEMCPY_KIND_DTOD", "Device-to-Device"},
+    {9, "CUDA_MEMCPY_KIND_HTOH", "Host-to-Host"},   {10, "CUDA_MEMCPY_KIND_PTOP", "Peer-to-Peer"}};
+constexpr EnumValue kMemoryKinds[] = {{0, "CUDA_MEMOPR_MEMORY_KIND_PAGEABLE", "Pageable"},
+                                      {1, "CUDA_MEMOPR_MEMORY_KIND_PINNED", "Pinned"},
+                                      {2, "CUDA_MEMOPR_MEMORY_KIND_DEVICE", "Device"},
+                                      {3, "CUDA_MEMOPR_MEMORY_KIND_ARRAY", "Array"},
+                                      {4, "CUDA_MEMOPR_MEMORY_KIND_MANAGED", "Managed"},
+                                      {5, "CUDA_MEMOPR_MEMORY_KIND_DEVICE_STATIC", "Device Static"},
+                                      {6, "CUDA_MEMOPR_MEMORY_KIND_MANAGED_STATIC", "Managed Static"},
+                                      {65535, "CUDA_MEMOPR_MEMORY_KIND_UNKNOWN", "Unknown"}};
+constexpr EnumValue kSyncTypes[] = {
+    {0, "CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_UNKNOWN", "Unknown"},
+    {1, "CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE", "Event synchronize"},
+    {2, "CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT", "Stream wait event"},
+    {3, "CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE", "Stream synchronize"},
+    {4, "CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE", "Context synchronize"}};
+constexpr int64_t kNvtxMark = 34, kNvtxPushPop = 59, kNvtxStartEnd = 60;
+constexpr EnumValue kEventTypes[] = {{kNvtxMark, "NvtxMark", "NvtxMark"},
+                                     {kNvtxPushPop, "NvtxPushPopRange", "NvtxPushPopRange"},
+                                     {kNvtxStartEnd, "NvtxStartEndRange", "NvtxStartEndRange"}};
+
+int64_t copy_kind(event::CopyDirection direction) {
+  switch (direction) {
+    case event::CopyDirection::kHostToDevice:
+      return 1;
+    case event::CopyDirection::kDeviceToHost:
+      return 2;
+    case event::CopyDirection::kDeviceToDevice:
+      return 8;
+    case event::CopyDirection::kPeerToPeer:
+      return 10;
+    case event::CopyDirection::kHostToHost:
+      return 9;
+    default:
+      return 0;
+  }
+}
+
+int64_t memory_kind(event::MemoryKind kind) {
+  switch (kind) {
+    case event::MemoryKind::kPageable:
+      return 0;
+    case event::MemoryKind::kPinned:
+      return 1;
+    case event::MemoryKind::kDevice:
+      return 2;
+    case event::MemoryKind::kArray:
+      return 3;
+    case event::MemoryKind::kManaged:
+    case event::MemoryKind::kSvm:
+      return 4;
+    case event::MemoryKind::kDeviceStatic:
+      return 5;
+    case event::MemoryKind::kManagedStatic:
+      return 6;
+    default:
+      return 65535;
+  }
+}
+
+int64_t sync_type(event::SyncKind kind) {
+  switch (kind) {
+    case event::SyncKind::kEvent:
+      return 1;
+    case event::SyncKind::kQueueWaitEvent:
+      return 2;
+    case event::SyncKind::kQueue:
+      return 3;
+    case event::SyncKind::kContext:
+    case event::SyncKind::kDevice:
+      return 4;
+    default:
+      return 0;
+  }
+}
+
+// nsys' packed ids: the process in bits 24 to 47, the thread in the low 24.
+int64_t global_id(int64_t pid, int64_t tid) {
+  return (pid & 0xff'ffff) << 24 | (tid & 0xff'ffff);
+}
+
+class Writer {
+ public:
+  Writer(const trace::Trace& trace, const ExportOptions& options, sqlite::BulkFile& file)
+      : trace_(trace),
+        options_(options),
+        file_(file),
+        agents_(trace, options.process),
+        tracks_(trace, agents_, options),
+        zero_(walk::timeline_span(trace).first) {}
+
+  Status run() {
+    TACHO_TRY(kernels());
+    TACHO_TRY(copies());
+    TACHO_TRY(fills());
+    TACHO_TRY(syncs());
+    TACHO_TRY(calls());
+    TACHO_TRY(markers());
+    devices();
+    processes();
+    enums();
+    TACHO_TRY(session());
+    if (unsized_ > 0)
+      options_.remark(fmt::format("{} copies and fills have no size: nsys' tables have 0 there", unsized_));
+    if (unended_ > 0)
+      options_.remark(fmt::format("{} rows have no end: nsys' tables have their start there", unended_));
+    return file_.status();
+  }
+
+ private:
+  struct Place {
+    bool wanted = false;
+    int64_t pid = 0, device = 0, context = 0, stream = 0;
+  };
+
+  int64_t time(int64_t ns) const { return saturating_add(ns, zero_ == kUnknown ? 0 : -zero_); }
+  int64_t end_of(int64_t start, int64_t duration) {
+    if (duration != kUnknown && duration >= 0) return time(walk::time_after(start, duration));
+    ++unended_;
+    return time(start);
+  }
+  int64_t text(std::string_view value) {
+    int64_t& known = texts_.of(value);
+    if (known != 0) return known;
+    const int64_t id = known = ++last_text_;
+    BulkTable& table = file_.table("StringIds");
+    table.begin(id);
+    table.null().text(valid_utf8(value)).end();
+    return id;
+  }
+  Place place(int64_t track) const {
+    Place out;
+    const auto stored = trace::row<event::row::Track>(trace_, track);
+    out.wanted = options_.process == 0 || options_.process == stored.process;
+    out.pid = stored.process > 0 ? tracks_.pid(stored.process) : 0;
+    const int64_t index = stored.device > 0 ? trace::cell<column::Device::index>(trace_, stored.device) : 0;
+    out.device = std::max<int64_t>(index, 0);
+    out.context = std::max<int64_t>(stored.context, 0);
+    out.stream = std::max<int64_t>(stored.native, 0);
+    return out;
+  }
+  int64_t thread(int64_t track) const { return global_id(tracks_.pid(tracks_.process(track)), tracks_.tid(track)); }
+  BulkTable& begin(const char* table) {
+    BulkTable& out = file_.table(table);
+    out.begin(out.rows() + 1);
+    return out;
+  }
+  // start, end, deviceId, contextId, greenContextId, streamId, correlationId, globalPid
+  template <typename Row>
+  BulkTable& device_row(const char* table, const Row& row, const Place& at) {
+    BulkTable& out = begin(table);
+    out.integer(time(row.start)).integer(end_of(row.start, row.duration)).integer(at.device).integer(at.context).null();
+    out.integer(at.stream);
+    correlation(out, row.correlation);
+    return out.integer(global_id(at.pid, 0));
+  }
+  static void correlation(BulkTable& table, int64_t id) {
+    if (id > 0)
+      table.integer(id);
+    else
+      table.null();
+  }
+  int64_t size(int64_t bytes) {
+    if (bytes != kUnknown) return bytes;
+    ++unsized_;
+    return 0;
+  }
+
+  Status kernels() {
+    using D = column::Dispatch;
+    if (!options_.wants(Table::kDispatch)) return {};
+    Status status;
+    for (const auto& row :
+         trace::rows<D::track, D::start, D::duration, D::dim, D::correlation, D::graph_node>(trace_, status)) {
+      const Place at = place(row.track);
+      if (!at.wanted) continue;
+      const auto kernel = trace::row<event::row::Kernel>(trace_, row.dim);
+      const std::string_view mangled = trace_.string(kernel.name);
+      const std::string name = demangle(mangled);
+      BulkTable& table = device_row("CUPTI_ACTIVITY_KIND_KERNEL", row, at);
+      table.integer(text(name)).integer(text(short_name(name))).integer(text(mangled)).null().null();
+      table.integer(std::max<int64_t>(kernel.registers, 0));
+      const auto blocks = [](int64_t items, int64_t each) {
+        if (items < 0) return int64_t{0};
+        return each > 0 ? (items + each - 1) / each : items;
+      };
+      table.integer(blocks(kernel.grid_x, kernel.group_x)).integer(blocks(kernel.grid_y, kernel.group_y));
+      table.integer(blocks(kernel.grid_z, kernel.group_z));
+      for (const int64_t each : {kernel.group_x, kernel.group_y, kernel.group_z, kernel.shared_static,
+                                 kernel.shared_dynamic, kernel.private_bytes})
+        table.integer(std::max<int64_t>(each, 0));
+      table.integer(0).integer(table.rows() + 1).null();
+      correlation(table, row.graph_node);
+      table.null().end();
+    }
+    return status;
+  }
+
+  Status copies() {
+    using C = column::Copy;
+    if (!options_.wants(Table::kCopy)) return {};
+    Status status;
+    for (const auto& row :
+         trace::rows<C::track, C::start, C::duration, C::dim, C::correlation, C::bytes, C::graph_node>(trace_,
+                                                                                                       status)) {
+      const Place at = place(row.track);
+      if (!at.wanted) continue;
+      const auto shape = trace::row<event::row::CopyShape>(trace_, row.dim);
+      BulkTable& table = device_row("CUPTI_ACTIVITY_KIND_MEMCPY", row, at);
+      table.integer(size(row.bytes)).integer(copy_kind(event::from_cell(shape.direction))).null();
+      table.integer(memory_kind(event::from_cell(shape.source_memory)))
+          .integer(memory_kind(event::from_cell(shape.target_memory)));
+      device(table, shape.source_device);
+      table.null();
+      device(table, shape.target_device);
+      table.null().null();
+      correlation(table, row.graph_node);
+      table.null().end();
+    }
+    return status;
+  }
+  void device(BulkTable& table, int64_t row) {
+    const int64_t index = row > 0 ? trace::cell<column::Device::index>(trace_, row) : kUnknown;
+    table.known(index);
+  }
+
+  Status fills() {
+    using F = column::Fill;
+    if (!options_.wants(Table::kFill)) return {};
+    Status status;
+    for (const auto& row :
+         trace::rows<F::track, F::start, F::duration, F::dim, F::correlation, F::bytes, F::graph_node>(trace_,
+                                                                                                       status)) {
+      const Place at = place(row.track);
+      if (!at.wanted) continue;
+      const auto shape = trace::row<event::row::FillShape>(trace_, row.dim);
+      BulkTable& table = device_row("CUPTI_ACTIVITY_KIND_MEMSET", row, at);
+      table.integer(shape.value == kUnknown ? 0 : shape.value).integer(size(row.bytes));
+      correlation(table, row.graph_node);
+      table.integer(memory_kind(event::from_cell(shape.memory))).end();
+    }
+    return status;
+  }
+
+  Status syncs() {
+    using S = column::Sync;
+    if (!options_.wants(Table::kSync)) return {};
+    Status status;
+    for (const auto& row : trace::rows<S::track, S::start, S::duration, S::dim, S::correlation>(trace_, status)) {
+      const Place at = place(row.track);
+      if (!at.wanted) continue;
+      device_row("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", row, at)
+          .integer(sync_type(event::from_cell(trace::row<event::row::SyncShape>(trace_, row.dim).kind)))
+          .integer(0)
+          .end();
+    }
+    return status;
+  }
+
+  // Functions of a framework or of Python are no calls of an API.
+  bool is_call(int64_t function) const {
+    const auto domain =
+        event::from_cell<event::Domain>(trace_.cell(Table::kFunction, function, column::Function::domain));
+    return domain != event::Domain::kOperator && domain != event::Domain::kPython && options_.wants(domain);
+  }
+  Status calls() {
+    using A = column::Api;
+    if (!options_.wants(Table::kApi)) return {};
+    Status status;
+    for (const auto& row :
+         trace::rows<A::track, A::start, A::duration, A::dim, A::correlation, A::result>(trace_, status)) {
+      if (!place(row.track).wanted || !is_call(row.dim)) continue;
+      const bool driver = trace::cell<column::Function::domain>(trace_, row.dim) == event::Domain::kCudaDriver;
+      BulkTable& table = begin("CUPTI_ACTIVITY_KIND_RUNTIME");
+      table.integer(time(row.start)).integer(end_of(row.start, row.duration)).integer(driver ? 1 : 0);
+      table.integer(thread(row.track));
+      correlation(table, row.correlation);
+      table.integer(text(trace::text<column::Function::name>(trace_, row.dim)));
+      table.integer(row.result == kUnknown ? 0 : row.result).null().end();
+    }
+    return status;
+  }
+
+  Status markers() {
+    using M = column::Marker;
+    if (!options_.wants(Table::kMarker)) return {};
+    Status status;
+    for (const auto& row : trace::rows<M::track, M::start, M::duration, M::dim>(trace_, status)) {
+      if (!place(row.track).wanted) continue;
+      const auto label = trace::row<event::row::Label>(trace_, row.dim);
+      const bool mark = label.kind == event::MarkerKind::kMark;
+      BulkTable& table = begin("NVTX_EVENTS");
+      table.integer(time(row.start));
+      if (mark || row.duration == kUnknown)
+        table.null();
+      else
+        table.integer(time(walk::time_after(row.start, row.duration)));
+      table.integer(mark ? kNvtxMark : label.kind == event::MarkerKind::kStartStop ? kNvtxStartEnd : kNvtxPushPop);
+      table.null().null().known(label.color).text(valid_utf8(trace_.string(label.name))).integer(thread(row.track));
+      for (int i = 0; i < 12; ++i) table.null();
+      table.end();
+    }
+    return status;
+  }
+
+  void devices() {
+    for (int64_t row = 1; row < trace_.rows(Table::kDevice); ++row) {
+      const auto device = trace::row<event::row::Device>(trace_, row);
+      const auto number = [&](std::initializer_list<std::string_view> keys) -> int64_t {
+        for (const std::string_view key : keys)
+          if (const auto value = trace_.property(Table::kDevice, row, key))
+            return std::atoll(std::string(*value).c_str());
+        return kUnknown;
+      };
+      BulkTable& table = begin("TARGET_INFO_GPU");
+      table.integer(0)
+          .integer(std::max<int64_t>(device.index, 0))
+          .text(valid_utf8(trace_.string(device.name)))
+          .null()
+          .null();
+      table.null().known(number({"memory_bytes", "global memory bytes"})).null().known(number({"core_clock_hz"}));
+      table.known(number({"multiprocessors", "compute_units", "compute units"})).null();
+      table.text(valid_utf8(trace_.string(device.uuid))).null().text(valid_utf8(trace_.string(device.architecture)));
+      table.integer(std::max<int64_t>(device.index, 0));
+      for (int i = 0; i < 26; ++i) table.null();
+      table.end();
+    }
+  }
+
+  void processes() {
+    for (int64_t row = 1; row < trace_.rows(Table::kProcess); ++row) {
+      const int64_t pid = tracks_.pid(row);
+      BulkTable& table = begin("PROCESSES");
+      table.integer(global_id(pid, 0)).integer(pid).text(valid_utf8(tracks_.process_name(row))).end();
+    }
+    for (int64_t row = 1; row < trace_.rows(Table::kThread); ++row) {
+      const auto thread = trace::row<event::row::Thread>(trace_, row);
+      const std::string_view name = trace_.string(thread.name);
+      if (name.empty() || thread.process <= 0) continue;
+      BulkTable& table = begin("ThreadNames");
+      table.integer(text(name)).null().integer(global_id(tracks_.pid(thread.process), thread.tid)).end();
+    }
+  }
+
+  void enums() {
+    const auto fill = [&](const char* name, std::span<const EnumValue> values) {
+      for (const EnumValue& value : values) {
+        BulkTable& table = file_.table(name);
+        table.begin(value.id);
+        table.null().text(value.name).text(value.label).end();
+      }
+    };
+    fill("ENUM_CUDA_MEMCPY_OPER", kCopyKinds);
+    fill("ENUM_CUDA_MEM_KIND", kMemoryKinds);
+    fill("ENUM_CUPTI_SYNC_TYPE", kSyncTypes);
+    fill("ENUM_NSYS_EVENT_TYPE", kEventTypes);
+  }
+
+  Status session() {
+    TACHO_ASSIGN(const walk::OutputClock utc, walk::OutputClock::make(trace_, walk::OutputClock::Clock::kRealtime));
+    const walk::Span whole = walk::timeline_span(trace_);
+    if (utc.known()) {
+      const int64_t ns = utc(whole.first);
+      const std::time_t seconds = ns / 1'000'000'000;
+      std::tm parts{};
+      gmtime_r(&seconds, &parts);
+      char text[64] = {};
+      std::strftime(text, sizeof text, "%F %T", &parts);
+      begin("TARGET_INFO_SESSION_START_TIME").integer(ns).text(text).text(text).end();
+    }
+    begin("ANALYSIS_DETAILS").integer(0).integer(whole.length()).integer(0).integer(whole.length()).end();
+    begin("META_DATA_EXPORT").text("EXPORTED_BY").text("tacho " TACHO_PROGRAM_VERSION).end();
+    begin("TARGET_INFO_SYSTEM_ENV").integer(0).text("tacho").text("Exporter").integer(0).text("tacho").end();
+    return {};
+  }
+
+  const trace::Trace& trace_;
+  const ExportOptions& options_;
+  sqlite::BulkFile& file_;
+  walk::Agents agents_;
+  walk::Tracks tracks_;
+  int64_t zero_;
+  walk::HashIds texts_;
+  int64_t last_text_ = 0, unsized_ = 0, unended_ = 0;
+};
+
+}  // namespace
+
+Status write(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
+             std::vector<std::string>& written) {
+  if (trace.aggregated())
+    return fail("{}: recorded with --aggregate: it holds no events that nsys' tables could hold", trace.path());
+  TACHO_ASSIGN(sqlite::DatabaseOutput output, sqlite::DatabaseOutput::create(target.file, options.overwrite));
+  TACHO_ASSIGN(const std::unique_ptr<sqlite::BulkFile> file,
+               sqlite::BulkFile::create(output.temporary(), std::string(kNsysSchema)));
+  TACHO_TRY(Writer(trace, options, *file).run());
+  TACHO_TRY(file->finish(""));
+  TACHO_TRY(output.commit());
+  written.push_back(target.file);
+  return {};
+}
+
+}  // namespace tacho::format::nsys

@@ -25,6 +25,7 @@ enum ReadField : uint32_t {
   packet_render_stage = 53,
   packet_trusted_pid = 79,
   packet_first_on_sequence = 87,
+  packet_trace_uuid = 89,
   packet_machine = 98,
   packet_gpu_info = 128,
   packet_zstd_compressed = 133,

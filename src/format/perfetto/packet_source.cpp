@@ -231,7 +231,7 @@ bool begins_with_packets(std::string_view head) {
                     number == packet_render_stage || number == packet_gpu_counters || number == packet_gpu_info ||
                     number == packet_synchronization_marker || number == packet_trace_stats ||
                     number == packet_perf_sample || number == packet_process_descriptor ||
-                    number == packet_thread_descriptor || number == packet_ftrace_events
+                    number == packet_thread_descriptor || number == packet_ftrace_events || number == packet_trace_uuid
               : number == packet_timestamp || number == packet_sequence || number == packet_flags ||
                     number == packet_trusted_pid || number == packet_first_on_sequence;
   }

@@ -5,6 +5,7 @@
 #include "format/perfetto/packet_source.h"
 #include "format/perfetto/perfetto.h"
 #include "format/perfetto/read/clocks.h"
+#include "format/perfetto/read/documents.h"
 #include "format/perfetto/read/gpu_events.h"
 #include "format/perfetto/read/lines.h"
 #include "format/perfetto/read/sequences.h"
@@ -18,19 +19,36 @@ using event::LossReason;
 using event::NoteSeverity;
 using event::Table;
 
+// One of the traces in a file: what its two passes share.
+struct Document {
+  Document(trace::TraceWriter& writer, imported::ImportTracker& tracker, imported::ScopeId scope)
+      : lines(writer, tracker, scope),
+        rows(writer),
+        events(writer, tracker, lines, rows),
+        gpu(writer, tracker, lines, rows, events, submissions),
+        survey(lines, clocks, submissions) {}
+
+  TraceLines lines;
+  SliceRows rows;
+  TrackEvents events;
+  KeyIndex<SubmittingCall> submissions;
+  GpuEvents gpu;
+  SnapshotClocks clocks;
+  Survey survey;
+  Sequences sequences;
+};
+
 class TraceReader {
  public:
   TraceReader(std::string path, trace::TraceWriter& writer)
-      : path_(std::move(path)),
-        writer_(writer),
-        tracker_(writer),
-        lines_(writer, tracker_),
-        rows_(writer),
-        events_(writer, tracker_, lines_, rows_),
-        gpu_(writer, tracker_, lines_, rows_, events_, submissions_) {}
+      : path_(std::move(path)), writer_(writer), tracker_(writer) {}
   Status run();
 
  private:
+  static constexpr size_t kMostDocuments = 1024;
+
+  template <typename Take>
+  Result<std::unique_ptr<PacketSource>> each_packet(Take take);
   void take(const PacketHead& head, SequenceState& state);
   void sample(const PacketHead& head, const SequenceState& state, int64_t time);
   int64_t trace_time(const PacketHead& head, SequenceState& state);
@@ -41,22 +59,45 @@ class TraceReader {
   std::string path_;
   trace::TraceWriter& writer_;
   imported::ImportTracker tracker_;
-  TraceLines lines_;
-  SliceRows rows_;
-  TrackEvents events_;
-  KeyIndex<SubmittingCall> submissions_;
-  GpuEvents gpu_;
-  SnapshotClocks clocks_;
+  std::vector<std::unique_ptr<Document>> documents_;
+  Document* at_ = nullptr;  // whose packet is at hand
   InternedRoom room_;
-  Sequences sequences_;
   uint64_t without_path_ = 0, damaged_ = 0;
+  bool too_many_documents_ = false;
 };
+
+// Calls take(document, head) for each packet; returns the source at its end.
+template <typename Take>
+Result<std::unique_ptr<PacketSource>> TraceReader::each_packet(Take take) {
+  TACHO_ASSIGN(auto source, PacketSource::open(path_));
+  DocumentStarts starts;
+  size_t number = 0;
+  std::string_view packet;
+  PacketHead head;
+  while (source->next(packet)) {
+    read_head(packet, head);
+    if (head.event == packet_compressed || head.event == packet_zstd_compressed) {
+      source->enter(head.body, head.event == packet_zstd_compressed);
+      continue;
+    }
+    if (starts.begins(head)) {
+      if (number + 1 < kMostDocuments)
+        ++number;
+      else
+        too_many_documents_ = true;
+    }
+    if (number == documents_.size())
+      documents_.push_back(std::make_unique<Document>(writer_, tracker_, number == 0 ? 0 : tracker_.new_scope()));
+    take(*documents_[number], head);
+  }
+  return source;
+}
 
 int64_t TraceReader::trace_time(const PacketHead& head, SequenceState& state) {
   uint32_t clock = 0;
-  int64_t time = sequences_.time(head, state, clock);
-  if (time == kUnknown || clock == 0 || clock == clocks_.primary()) return time;
-  if (!clocks_.convert(head.sequence, clock, time, time)) ++without_path_;
+  int64_t time = at_->sequences.time(head, state, clock);
+  if (time == kUnknown || clock == 0 || clock == at_->clocks.primary()) return time;
+  if (!at_->clocks.convert(head.sequence, clock, time, time)) ++without_path_;
   return time;
 }
 
@@ -71,7 +112,7 @@ void TraceReader::sample(const PacketHead& head, const SequenceState& state, int
   const int64_t* const row = stack != 0 && state.interned != nullptr ? state.interned->stacks.find(stack) : nullptr;
   // Without a stack it is a record of samples that were lost or skipped.
   if (time == kUnknown || row == nullptr) return writer_.lose(0, Table::kSample, LossReason::kBadInput, 1);
-  writer_.add(event::row::Sample{.track = lines_.thread_track_of(head.machine, pid, tid != 0 ? tid : pid),
+  writer_.add(event::row::Sample{.track = at_->lines.thread_track_of(head.machine, pid, tid != 0 ? tid : pid),
                                  .start = time,
                                  .duration = state.sample_period,
                                  .dim = *row});
@@ -88,15 +129,15 @@ void TraceReader::unread(uint32_t event) {
     case packet_process_descriptor:
     case packet_track_descriptor:
     case packet_gpu_info:
-    case 45:   // system_info
-    case 46:   // trigger
-    case 47:   // packages_list
-    case 63:   // gpu_log
-    case 67:   // cpu_info
-    case 69:   // service_event
-    case 72:   // extension_descriptor
-    case 78:   // ui_state
-    case 89:   // trace_uuid
+    case 45:  // system_info
+    case 46:  // trigger
+    case 47:  // packages_list
+    case 63:  // gpu_log
+    case 67:  // cpu_info
+    case 69:  // service_event
+    case 72:  // extension_descriptor
+    case 78:  // ui_state
+    case packet_trace_uuid:
     case 107:  // remote_clock_sync
     case 113:  // clone_snapshot_trigger
     case 123:  // user_list
@@ -115,7 +156,7 @@ void TraceReader::take(const PacketHead& head, SequenceState& state) {
     if (state.interned == nullptr) state.interned = std::make_unique<InternedData>(writer_, room_);
     state.interned->add(head.interned);
   }
-  if (head.event == packet_clock_snapshot) return sequences_.snapshot(head);
+  if (head.event == packet_clock_snapshot) return at_->sequences.snapshot(head);
   if (head.event == packet_thread_descriptor) {
     state.thread_uuid = thread_uuid_of(head);
     for (WireFields field(head.body); field.next();)
@@ -131,11 +172,11 @@ void TraceReader::take(const PacketHead& head, SequenceState& state) {
                            .thread_uuid = state.thread_uuid};
   switch (head.event) {
     case packet_track_event:
-      return events_.take(packet, head.body);
+      return at_->events.take(packet, head.body);
     case packet_render_stage:
-      return gpu_.render_stage(packet, head.body);
+      return at_->gpu.render_stage(packet, head.body);
     case packet_gpu_counters:
-      return gpu_.counters(packet, head.body);
+      return at_->gpu.counters(packet, head.body);
     case packet_perf_sample:
       return sample(head, state, packet.time);
     default:
@@ -145,15 +186,18 @@ void TraceReader::take(const PacketHead& head, SequenceState& state) {
 
 // Trace time is the primary clock's; the others follow from the snapshots.
 void TraceReader::clock_rows() {
-  if (const std::string_view name = builtin_clock::name(clocks_.primary()); !name.empty())
-    writer_.property(Table::kEnd, 0, "clock", name);
-  else
+  const SnapshotClocks& clocks = at_->clocks;
+  if (const std::string_view name = builtin_clock::name(clocks.primary()); name.empty())
     writer_.note(
         0, NoteSeverity::kWarning,
-        fmt::format("the times are those of the file's clock {}, which tacho does not know", clocks_.primary()));
-  clocks_.each_moment([&](const SnapshotClocks::BuiltinMoment& moment) {
+        fmt::format("the times are those of the file's clock {}, which tacho does not know", clocks.primary()));
+  else if (at_ == documents_.front().get())
+    writer_.property(Table::kEnd, 0, "clock", name);
+  const int64_t process = documents_.size() > 1 ? at_->lines.main_process() : 0;
+  clocks.each_moment([&](const SnapshotClocks::BuiltinMoment& moment) {
     if (moment.monotonic == kUnknown && moment.realtime == kUnknown) return;
-    writer_.add(event::row::Clock{.raw = moment.primary,
+    writer_.add(event::row::Clock{.process = process,
+                                  .raw = moment.primary,
                                   .monotonic = moment.monotonic,
                                   .boottime = moment.boottime,
                                   .realtime = moment.realtime});
@@ -174,47 +218,58 @@ void TraceReader::tell(const PacketSource& source) {
   if (without_path_ > 0)
     warn(fmt::format("{} event{} of a clock that no snapshot ties to the others; such times stand as they are",
                      without_path_, without_path_ == 1 ? " has a time" : "s have times"));
-  if (sequences_.dropped() > 0)
-    warn(fmt::format("packets were dropped in {} place{} before they reached the file", sequences_.dropped(),
-                     sequences_.dropped() == 1 ? "" : "s"));
-  if (sequences_.without_state() > 0)
-    warn(fmt::format("{} packets refer to earlier ones that the file does not have, and were left out",
-                     sequences_.without_state()));
-  const uint64_t more = sequences_.too_many() + room_.left_out + lines_.left_out() + clocks_.left_out();
+  uint64_t dropped = 0, without_state = 0, more = room_.left_out;
+  for (const auto& document : documents_) {
+    dropped += document->sequences.dropped();
+    without_state += document->sequences.without_state();
+    more += document->sequences.too_many() + document->lines.left_out() + document->clocks.left_out();
+  }
+  if (documents_.size() > 1)
+    writer_.note(0, NoteSeverity::kInfo,
+                 fmt::format("the file holds {} traces, one behind the other; each has its own processes and devices",
+                             documents_.size()));
+  if (too_many_documents_)
+    warn(fmt::format("the file holds more than {} traces: those behind are read as if they were the last one's",
+                     kMostDocuments));
+  if (dropped > 0)
+    warn(fmt::format("packets were dropped in {} place{} before they reached the file", dropped,
+                     dropped == 1 ? "" : "s"));
+  if (without_state > 0)
+    warn(fmt::format("{} packets refer to earlier ones that the file does not have, and were left out", without_state));
   if (more > 0)
     warn(fmt::format("the trace has more names, tracks or sequences than tacho keeps: {} were left out", more));
   const auto lose = [&](LossReason reason, uint64_t count) {
     if (count > 0) writer_.lose(0, Table::kEnd, reason, static_cast<int64_t>(count));
   };
   lose(LossReason::kBadInput, source.refused() + damaged_ + more);
-  lose(LossReason::kVendor, sequences_.dropped() + sequences_.without_state());
+  lose(LossReason::kVendor, dropped + without_state);
 }
 
 Status TraceReader::run() {
-  TACHO_ASSIGN(auto first, PacketSource::open(path_));
-  TACHO_TRY(Survey(lines_, clocks_, submissions_).run(*first));
-  if (first->packets() == 0)
-    return fail("{}: {}", path_, first->ending().empty() ? "a Perfetto trace without packets" : first->ending());
-  first.reset();
-  lines_.begin_events();
-  if (lines_.has_dispatch_counters()) rows_.keep_dispatches();
-  TACHO_ASSIGN(const auto source, PacketSource::open(path_));
-  std::string_view packet;
-  PacketHead head;
-  while (source->next(packet)) {
-    read_head(packet, head);
-    if (head.damaged) ++damaged_;
-    if (head.event == packet_compressed || head.event == packet_zstd_compressed) {
-      source->enter(head.body, head.event == packet_zstd_compressed);
-      continue;
-    }
-    if (SequenceState* const state = sequences_.take(head)) take(head, *state);
+  {
+    TACHO_ASSIGN(const auto source,
+                 each_packet([](Document& document, const PacketHead& head) { document.survey.see(head); }));
+    if (source->packets() == 0)
+      return fail("{}: {}", path_, source->ending().empty() ? "a Perfetto trace without packets" : source->ending());
   }
-  TACHO_TRY(events_.finish());
-  TACHO_TRY(rows_.finish());
-  gpu_.finish();
-  lines_.finish();
-  clock_rows();
+  for (const auto& document : documents_) {
+    TACHO_TRY(document->survey.finish());
+    document->lines.begin_events(documents_.size() > 1);
+    if (document->lines.has_dispatch_counters()) document->rows.keep_dispatches();
+  }
+  TACHO_ASSIGN(const auto source, each_packet([&](Document& document, const PacketHead& head) {
+                 at_ = &document;
+                 if (head.damaged) ++damaged_;
+                 if (SequenceState* const state = document.sequences.take(head)) take(head, *state);
+               }));
+  for (const auto& document : documents_) {
+    at_ = document.get();
+    TACHO_TRY(document->events.finish());
+    TACHO_TRY(document->rows.finish());
+    document->gpu.finish();
+    document->lines.finish();
+    clock_rows();
+  }
   tell(*source);
   tracker_.finish();
   writer_.property(Table::kEnd, 0, "source", "Perfetto");

@@ -256,28 +256,29 @@ void TraceLines::gpu_info(std::string_view message) {
         for (const char byte : text) hint.uuid += fmt::format("{:02x}", static_cast<unsigned char>(byte));
     }
     if (hint.name.empty()) hint.name = model;
-    tracker_.describe(index++, std::move(hint));
+    tracker_.describe(index++, std::move(hint), scope_);
   }
 }
 
 void TraceLines::describe_device(int64_t gpu, std::string_view architecture) {
   imported::DeviceHint hint;
   hint.architecture = architecture;
-  tracker_.describe(gpu, std::move(hint));
+  tracker_.describe(gpu, std::move(hint), scope_);
 }
 
 imported::ScopeId TraceLines::scope(uint32_t machine) {
-  if (machine == 0) return 0;
+  if (machine == 0) return scope_;
   const auto [found, fresh] = scopes_.try_emplace(machine, 0);
   if (fresh) found.value() = tracker_.new_scope();
   return found->second;
 }
 
-void TraceLines::begin_events() {
+void TraceLines::begin_events(bool apart) {
+  apart_ = apart;
   if (main_pid_ > 0) main_process();
 }
 
-// Its row, with what the file says about it. "python3 rank 2" is how tacho writes a process of a job.
+// Its row, with what the file says about it. "python3 rank 2 on host run 1" is how tacho writes a process of a job.
 int64_t TraceLines::process(uint32_t machine, int64_t pid) {
   if (pid <= 0) return machine == 0 && main_pid_ > 0 ? process(0, main_pid_) : tracker_.main_process(scope(machine));
   const uint64_t id = key(machine, pid);
@@ -295,6 +296,13 @@ int64_t TraceLines::process(uint32_t machine, int64_t pid) {
     int64_t rank = 0;
     if (take_number(rest, rank) && (rest.empty() || rest.starts_with(" on ") || rest.starts_with(" run "))) {
       set(column::Process::rank, rank);
+      if (take_text(rest, " on ")) {
+        const std::string_view host = rest.substr(0, rest.find(' '));
+        if (machine == 0 && !host.empty()) set(column::Process::host, writer_.string(host));
+        rest.remove_prefix(host.size());
+      }
+      int64_t run = 0;
+      if (take_text(rest, " run ") && take_number(rest, run) && scope_ == 0) set(column::Process::run, run);
       name = name.substr(0, at);
     }
   }
@@ -337,8 +345,9 @@ int64_t TraceLines::agent(const AgentLabel& label, bool host, bool cpu) {
   }
   if (agents_.size() >= 4096) return 0;
   const std::string name = fmt::format("{} {}", label.word == kCpu ? "CPU" : "Agent", label.number);
-  const int64_t row = writer_.dimension(
-      row::Device{.kind = cpu ? event::DeviceKind::kCpu : event::DeviceKind::kGpu, .name = writer_.string(name)});
+  const int64_t row = writer_.dimension(row::Device{.process = owner_of_rest(),
+                                                    .kind = cpu ? event::DeviceKind::kCpu : event::DeviceKind::kGpu,
+                                                    .name = writer_.string(name)});
   agents_.push_back({label.number, row, label.word, cpu});
   return row;
 }
@@ -435,7 +444,7 @@ void TraceLines::resolve(TraceLine& line, int64_t trusted_pid) {
   int64_t gpu = kUnknown;
   const bool of_gpu = gpu_of(line, gpu) || (owner != nullptr && gpu_of(*owner, gpu));
   if (line.is_counter)
-    line.process = owner == nullptr || of_gpu ? 0 : process(owner->machine, owner->pid);
+    line.process = owner == nullptr || of_gpu ? owner_of_rest() : process(owner->machine, owner->pid);
   else
     line.process =
         owner == nullptr || of_gpu ? process(line.machine, trusted_pid) : process(owner->machine, owner->pid);

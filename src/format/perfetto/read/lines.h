@@ -51,7 +51,9 @@ struct QueueFacts {
 
 class TraceLines {
  public:
-  TraceLines(trace::TraceWriter& writer, imported::ImportTracker& tracker) : writer_(writer), tracker_(tracker) {}
+  /// `scope`: the trace's among those of its file.
+  TraceLines(trace::TraceWriter& writer, imported::ImportTracker& tracker, imported::ScopeId scope)
+      : writer_(writer), tracker_(tracker), scope_(scope) {}
 
   // Before the events.
 
@@ -65,7 +67,8 @@ class TraceLines {
   uint32_t number(uint64_t uuid);
   /// The uuid of a sequence's thread, by its old descriptor, and of the lines of asynchronous events.
   static uint64_t made_uuid(uint64_t kind, uint64_t a, uint64_t b = 0);
-  void begin_events();
+  /// `apart`: the file holds other traces; what belongs to no process becomes the main process's.
+  void begin_events(bool apart);
 
   // With the events.
 
@@ -105,6 +108,7 @@ class TraceLines {
     return static_cast<uint64_t>(machine) << 32 | static_cast<uint32_t>(id);
   }
   imported::ScopeId scope(uint32_t machine);
+  int64_t owner_of_rest() { return apart_ ? main_process() : 0; }
   void name_process(uint32_t machine, int64_t pid, std::string_view name, std::string_view command);
   void name_thread(uint32_t machine, int64_t pid, int64_t tid, std::string_view name);
   void keep(std::string& kept, std::string_view text);
@@ -118,6 +122,8 @@ class TraceLines {
 
   trace::TraceWriter& writer_;
   imported::ImportTracker& tracker_;
+  imported::ScopeId scope_;
+  bool apart_ = false;
   std::vector<TraceLine> lines_;
   tsl::robin_map<uint64_t, uint32_t> numbers_;
   tsl::robin_map<uint64_t, NamedProcess> processes_;

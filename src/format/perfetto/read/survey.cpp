@@ -135,22 +135,16 @@ void Survey::take(const PacketHead& head, SequenceState& state) {
   }
 }
 
-Status Survey::run(PacketSource& source) {
-  std::string_view packet;
-  PacketHead head;
-  while (source.next(packet)) {
-    read_head(packet, head);
-    if (head.event == packet_compressed || head.event == packet_zstd_compressed) {
-      source.enter(head.body, head.event == packet_zstd_compressed);
-      continue;
-    }
-    SequenceState* const state = sequences_.take(head);
-    if (state == nullptr) continue;
-    uint32_t clock = 0;
-    const int64_t time = sequences_.time(head, *state, clock);
-    if (head.event == packet_track_event) track_event(head, *state, time, clock);
-    if (head.event != packet_track_event || !head.interned.empty()) take(head, *state);
-  }
+void Survey::see(const PacketHead& head) {
+  SequenceState* const state = sequences_.take(head);
+  if (state == nullptr) return;
+  uint32_t clock = 0;
+  const int64_t time = sequences_.time(head, *state, clock);
+  if (head.event == packet_track_event) track_event(head, *state, time, clock);
+  if (head.event != packet_track_event || !head.interned.empty()) take(head, *state);
+}
+
+Status Survey::finish() {
   clocks_.finish();
   return submissions_.finish();
 }

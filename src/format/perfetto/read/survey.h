@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "base/files/sorted_file.h"
-#include "format/perfetto/packet_source.h"
 #include "format/perfetto/read/clocks.h"
 #include "format/perfetto/read/gpu_events.h"
 #include "format/perfetto/read/lines.h"
@@ -19,7 +18,9 @@ class Survey {
  public:
   Survey(TraceLines& lines, SnapshotClocks& clocks, KeyIndex<SubmittingCall>& submissions)
       : lines_(lines), clocks_(clocks), submissions_(submissions) {}
-  Status run(PacketSource& source);
+  /// Any packet but the compressed ones, in the order of the file.
+  void see(const PacketHead& head);
+  Status finish();
 
  private:
   struct LineOrder {

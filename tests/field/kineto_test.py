@@ -488,6 +488,28 @@ class Torch(Kineto):
         self.assertEqual(self.query(self.trace(operators + [work]), "select a.name from tacho.dispatch d join tacho.api a "
                                     "on a.correlation = d.correlation"), [["aten::a"]])
 
+    def test_work_that_operators_caused(self):
+        """Files without calls of a runtime: inputs, module and Python line of the operator that has the work's External id."""
+        def work(name, ts, cat, external):
+            return span(name, ts, 50, cat, 0, 7, device=0, stream=7, **{"External id": external})
+        def mm(ts, external):
+            return span("aten::mm", ts, 100, "cpu_op", 83, 83, **{"External id": external, "Input Dims": [[8, 4], [4, 2]], "Input type": ["float", "float"]})
+        frames = [span(name, ts, dur, "python_function", 83, 83) for name, ts, dur in
+                  (("train.py(3): step", 0, 1000), ("nn.Module: Linear_0", 10, 400), ("model.py(12): forward", 20, 300))]
+        events = [*frames, mm(40, 8), operator("aten::relu", 600, 100, 9), work("gemm", 100, "kernel", 8), work("relu_k", 650, "kernel", 9),
+                  work("Memset (Device)", 720, "gpu_memset", 9), work("of nobody", 800, "kernel", 77)]
+        for arrangement in (events, events[::-1]):
+            path = self.trace(arrangement)
+            self.assertEqual(self.device_ns(path), {"nn.Module.Linear.forward": 50_000, "aten::mm": 50_000, "aten::relu": 100_000, "(no operator)": 50_000})
+            self.assertIn("[[8, 4], [4, 2]]", self.tacho("stats", path, "--by", "operator", "--input-shapes"))
+            stacks = self.tacho("stats", path, "--by", "stack")
+            self.assertIn("step (train.py:3);forward (model.py:12);aten::mm;gemm", stacks)
+            self.assertRegex(stacks, r"100\.00 us .*step \(train\.py:3\);aten::relu;|50\.00 us .*step \(train\.py:3\);aten::relu;relu_k")
+            self.assertRegex(self.tacho("stats", path, "--by", "line"), r"50\.00 us .* forward +model\.py:12")
+            # No operator is a launch.
+            launches = {name: row["Launches"] for name, row in self.table(path, "operator").items()}
+            self.assertFalse(any(int(each or 0) for each in launches.values()), launches)
+
     def test_arrows_by_text(self):
         def arrow(phase, ts, number):
             return {"ph": phase, "cat": "fwdbwd", "name": "fwdbwd", "id": number, "pid": 83, "tid": 83, "ts": ts, "bp": "e"}

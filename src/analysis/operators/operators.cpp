@@ -18,6 +18,7 @@
 #include "base/saturating.h"
 #include "event/schema.h"
 #include "report/text.h"
+#include "trace/read/operator_causes.h"
 #include "trace/read/rows.h"
 #include "vendor/definitions.h"
 #include "walk/calls/call_index.h"
@@ -217,7 +218,12 @@ std::vector<uint32_t> named(const OperatorTree& tree, uint32_t node) {
 class OperatorSweep {
  public:
   OperatorSweep(const trace::Trace& trace, const OperatorVisitor& visitor, const GraphShares* shares, bool shapes)
-      : trace_(trace), visitor_(visitor), shares_(shares), shapes_(shapes), calls_(trace.rows(Table::kApi)) {
+      : trace_(trace),
+        visitor_(visitor),
+        shares_(shares),
+        shapes_(shapes),
+        calls_(trace.rows(Table::kApi)),
+        caused_by_operators_(trace::caused_by_operators(trace)) {
     tree_.texts.emplace_back();
     tree_.nodes.emplace_back();
   }
@@ -521,7 +527,15 @@ class OperatorSweep {
 
   void read(const CallRow& row) {
     const Known& known = function(row.dim);
-    if (known.kind.is) return begin(row.track, row.start, row.duration, known, 0, false, row.correlation, row.inputs);
+    if (known.kind.is) {
+      begin(row.track, row.start, row.duration, known, 0, false, row.correlation, row.inputs);
+      if (!caused_by_operators_[static_cast<size_t>(process_of(row.track))]) return;
+      Call* const cause = calls_.add(process_of(row.track), row.correlation, {});
+      if (cause == nullptr) return;
+      launched_by(row.track, row.start, cause->operation);
+      cause->counted = true;  // it is no launch
+      return;
+    }
     if (!known.launches) return;
     Call* const call = calls_.add(process_of(row.track), row.correlation, {});
     // Of the root, where no operator is open.
@@ -684,6 +698,7 @@ class OperatorSweep {
   walk::OpenRanges<Open> open_;
   std::map<std::pair<uint32_t, int64_t>, int64_t> counts_;  // of calls, by (node, track)
   walk::CallIndex<Call> calls_;
+  std::vector<bool> caused_by_operators_;  // by process
   std::deque<std::pair<int64_t, int64_t>> forward_order_;
   std::unordered_map<std::pair<int64_t, int64_t>, Forward, PairHash> forwards_;
   std::unordered_map<std::pair<int64_t, int64_t>, int64_t, PairHash>

@@ -17,6 +17,7 @@
 #include "base/saturating.h"
 #include "base/text/demangle.h"
 #include "report/value.h"
+#include "trace/read/operator_causes.h"
 #include "trace/read/rows.h"
 #include "walk/calls/call_index.h"
 #include "walk/calls/open_ranges.h"
@@ -73,7 +74,10 @@ constexpr int64_t kNearestPeriods = 2;
 class Builder {
  public:
   Builder(const trace::Trace& trace, const StackOptions& options)
-      : trace_(trace), options_(options), calls_(options.gpu ? trace.rows(Table::kApi) : 0) {
+      : trace_(trace),
+        options_(options),
+        calls_(options.gpu ? trace.rows(Table::kApi) : 0),
+        caused_by_operators_(trace::caused_by_operators(trace)) {
     tree_.frames.push_back({StackPart::kRoot, "all", "", 0, ""});
     tree_.nodes.push_back({});
   }
@@ -383,7 +387,7 @@ class Builder {
     return open.what == Open::kPython ? python_frame(name) : frame(StackPart::kMarker, name);
   }
 
-  // `time`: when the ranges around the call are looked at.
+  // `time`: when the ranges around the call are looked at. `function`: 0 = the innermost range is the cause itself.
   uint32_t launch_node(int64_t track, int64_t start, int64_t time, int64_t process, int64_t correlation,
                        int64_t function, Call& call) {
     const int64_t thread = cell(Table::kTrack, track, column::Track::thread);
@@ -419,6 +423,7 @@ class Builder {
     for (const auto& each : open)
       // A stack that was read holds the functions of Python already.
       if (each.value.what != Open::kPython || python) node = child(node, frame_of_open(each.value));
+    if (function == 0) return node;
     return child(node, frame(StackPart::kApi, trace_.text(Table::kFunction, function, column::Function::name)));
   }
 
@@ -498,17 +503,19 @@ class Builder {
 
   void read(const CallRow& row) {
     const auto domain = trace::cell<column::Function::domain>(trace_, row.dim);
-    if (domain == event::Domain::kOperator || domain == event::Domain::kPython)
-      return open_.push(row.track, row.start, row.duration,
-                        {row.dim, domain == event::Domain::kOperator ? Open::kOperator : Open::kPython});
-    if (row.correlation == 0) return;
     const int64_t process = trace::cell<column::Track::process>(trace_, row.track);
+    const bool range = domain == event::Domain::kOperator || domain == event::Domain::kPython;
+    if (range)
+      open_.push(row.track, row.start, row.duration,
+                 {row.dim, domain == event::Domain::kOperator ? Open::kOperator : Open::kPython});
+    if (row.correlation == 0 || (range && !caused_by_operators_[static_cast<size_t>(process)])) return;
     Call* const call = calls_.add(process, row.correlation, {});
     if (call == nullptr) return;
     call->wanted = wants_track(row.track) && row.start >= options_.from && row.start < options_.to;
     // Nodes of calls that turn out to have no device work go away in the end.
     if (call->wanted)
-      call->node = launch_node(row.track, row.start, row.start, process, row.correlation, row.dim, *call);
+      call->node = launch_node(row.track, row.start, row.start, process, row.correlation, range ? 0 : row.dim, *call);
+    if (range) return;
     newest_[trace::cell<column::Track::thread>(trace_, row.track)] = {
         row.track, row.start,       row.duration == kUnknown ? INT64_MAX : row.start + row.duration,
         process,   row.correlation, row.dim};
@@ -674,6 +681,7 @@ class Builder {
   std::unordered_map<int64_t, std::vector<Moment>> moments_;  // by thread
   walk::OpenRanges<Open> open_;
   walk::CallIndex<Call> calls_;
+  std::vector<bool> caused_by_operators_;  // by process
   static constexpr uint8_t kUnread = 0xff;
   std::vector<uint8_t> marks_;                  // GraphMark by label
   std::unordered_map<int64_t, Newest> newest_;  // by thread

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include "event/times.h"
 #include "format/import/words.h"
+#include "trace/read/operator_causes.h"
 
 namespace tacho::format::kineto {
 
@@ -327,21 +329,26 @@ Status Translator::finish_deferred() {
 Status Translator::finish_tied() {
   TACHO_TRY(external_calls_.finish());
   TACHO_TRY(operator_causes_.finish());
+  std::set<int64_t> processes;  // with work that operators caused
   const auto drain = [&]<typename Row>(SortedFile<Tied<Row>>& tied) -> Status {
     TACHO_TRY(tied.finish());
     Tied<Row> each;
     while (tied.next(each)) {
-      if (const auto* const call = external_calls_.find(each.cause))
+      if (const auto* const call = external_calls_.find(each.cause)) {
         each.row.correlation = call->value;
-      else if (const auto* const cause = operator_causes_.find(each.cause))
+      } else if (const auto* const cause = operator_causes_.find(each.cause)) {
         each.row.correlation = cause->value;
+        processes.insert(each.cause.process);
+      }
       writer_.add(each.row);
     }
     return {};
   };
   TACHO_TRY(drain(tied_dispatches_));
   TACHO_TRY(drain(tied_copies_));
-  return drain(tied_fills_);
+  TACHO_TRY(drain(tied_fills_));
+  for (const int64_t process : processes) writer_.property(Table::kProcess, process, trace::kCausedByOperators, "1");
+  return {};
 }
 
 // An arrow's ends are at the starts of its operators; both lists come in order of (thread, time).

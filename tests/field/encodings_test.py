@@ -76,6 +76,16 @@ class Encodings(FieldCase):
             self.assertEqual(self.kernels(f"{form}_kernel_trace.csv", CSV.encode(form)), names, form)
         self.assertEqual(self.kernels("packed_kernel_trace.csv.gz", gzip.compress(CSV.encode("utf-16"))), names)
 
+    def test_utf16_that_begins_with_a_line(self):
+        for form in ("utf-16-le", "utf-16-be"):
+            self.assertEqual(self.kernels("line.json", ("\r\n" + TEXT).encode(form)), ["k0", "k1", "k2"])
+
+    def test_csv_with_other_ends_of_lines(self):
+        names = self.kernels("t_kernel_trace.csv", CSV)
+        self.assertGreater(len(names), 1)
+        for text in (CSV.replace("\n", "\r"), CSV.replace("\n", "\r\n"), "\n\n" + CSV, "\r\n" + CSV.replace("\n", "\r\n")):
+            self.assertEqual(self.kernels("t_kernel_trace.csv", text), names)
+
     def test_utf32_is_named(self):
         self.assertIn("UTF-32", self.refused("wide.json", TEXT.encode("utf-32")))
 

@@ -1,4 +1,6 @@
 """Sections that rocprofv3's JSON has since ROCm 7.13: graphs, HIP events, what the kernel driver did."""
+import json
+
 from files_test import FieldCase
 from files_test import harness
 
@@ -99,6 +101,31 @@ class Rocprofv3Json(FieldCase):
         failed = moved | {"error_code": -12}
         self.assertEqual(self.query(self.document({"kfd": [failed, moved | {"operation": 9}]}), "select name from tacho.label order by name"),
                          [["KFD_PAGE_MIGRATE operation 9"], ["KFD_PAGE_MIGRATE_PAGEFAULT_GPU, error -12"]])
+
+    def test_members_in_any_order(self):
+        path = self.document({"kernel_dispatch": [dispatch(1, 2000, 30), dispatch(2, 2200, 31)]})
+        document = json.loads(path.read_text())
+        (process,) = document["rocprofiler-sdk-tool"]
+        other = process | {"metadata": process["metadata"] | {"pid": 43}}
+        ask = ("select p.pid, p.name, count(*), sum(d.duration) from tacho.dispatch d join tacho.track t on t.id = d.track "
+               "join tacho.process p on p.id = t.process group by p.pid, p.name order by p.pid")
+        for order in (sorted, lambda names: sorted(names, reverse=True), list):
+            one, two = ({name: each[name] for name in order(each)} for each in (process, other))
+            path = self.written("t_results.json", {"rocprofiler-sdk-tool": [one, two]})
+            self.assertEqual(self.query(path, ask), [[42, "app", 2, 200], [43, "app", 2, 200]])
+            self.assertEqual(self.query(path, "select count(*), count(distinct process) from tacho.device"), [[4, 2]])
+            self.assertEqual(self.query(path, "select count(*) from tacho.process"), [[2]])
+
+    def test_a_recording_that_comes_twice(self):
+        path = self.document({"kernel_dispatch": [dispatch(1, 2000, 30)]})
+        text = path.read_text()
+        ((process,),) = json.loads(text).values()
+        for again in (text + text, json.dumps({"rocprofiler-sdk-tool": [process, process]}),
+                      json.dumps({"rocprofiler-sdk-tool": [process, {name: process[name] for name in sorted(process)}]})):
+            path = self.written("t_results.json", again)
+            self.assertEqual(self.query(path, "select count(*), sum(duration) from tacho.dispatch"), [[1, 100]])
+            self.assertEqual(self.query(path, "select text from tacho.note"),
+                             [["the recording of process 42 comes twice in the file and is read once"]])
 
     def test_sections_that_are_still_unknown_are_named(self):
         self.document({"spice": [{"a": 1}, {"b": 2}]})

@@ -118,14 +118,27 @@ std::string_view column_name(std::string_view name) {
 Result<CsvRows> CsvRows::open(const std::string& path) {
   TACHO_ASSIGN(source::SourceStream stream, source::SourceStream::open(path));
   const auto shared = std::make_shared<source::SourceStream>(std::move(stream));
+  // Some spreadsheets end lines with a carriage return alone.
+  enum class Ends : uint8_t { kUnknown, kUsual, kReturns };
   CsvRows rows(CsvReader::from_bytes(
-      [shared](char* to, size_t size) -> Result<size_t> {
+      [shared, ends = Ends::kUnknown](char* to, size_t size) mutable -> Result<size_t> {
         const size_t got = shared->read(to, size);
         if (got == 0) TACHO_TRY(Status(shared->status()));
+        if (ends == Ends::kUnknown) {
+          const std::string_view text(to, got);
+          const size_t first = text.find('\r');  // as the last one it may be half of an end
+          const bool returns =
+              first != std::string_view::npos && first + 1 < got && text.find('\n') == std::string_view::npos;
+          ends = returns ? Ends::kReturns : Ends::kUsual;
+        }
+        if (ends == Ends::kReturns) std::replace(to, to + got, '\r', '\n');
         return got;
       },
       path));
-  TACHO_ASSIGN(const bool any, rows.reader_.next(rows.fields_));
+  bool any = false;
+  do {
+    TACHO_ASSIGN(any, rows.reader_.next(rows.fields_));
+  } while (any && rows.fields_.size() == 1 && rows.fields_[0].empty());
   if (!any) return fail("{}: it is empty: not one of rocprofv3's files", path);
   for (const std::string_view name : rows.fields_) rows.columns_.emplace_back(column_name(name));
   const auto is_one_of = [](const auto& list, std::string_view name) {

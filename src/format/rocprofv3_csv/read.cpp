@@ -786,7 +786,8 @@ std::map<std::pair<std::string, std::string>, Set> sets_in(const std::string& fo
 
 bool accepts(std::string_view path, std::string_view head, bool folder) {
   if (folder) return !sets_in(std::string(path)).empty();
-  const std::string_view line = head.substr(0, head.find('\n'));
+  head.remove_prefix(std::min(head.size(), head.find_first_not_of("\r\n")));
+  const std::string_view line = head.substr(0, head.find_first_of("\r\n"));
   if (line.find(',') == std::string_view::npos) return false;
   CsvReader reader = CsvReader::from_text(std::string(line), std::string(path));
   std::vector<std::string_view> fields;

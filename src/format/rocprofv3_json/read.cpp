@@ -77,6 +77,7 @@ class Reader {
   struct Process {
     int64_t row = 0, pid = 0;
     bool agents = false, strings = false, symbols = false;
+    bool again = false;  // another process of the file has the same metadata
     bool complete() const { return agents && strings && symbols; }
     std::map<int64_t, int64_t> devices;          // agent handle -> row
     std::map<int64_t, std::string> agent_words;  // agent handle -> "GPU 1"
@@ -151,6 +152,10 @@ class Reader {
 
   void read_process() {
     in_->object([&](std::string_view key) {
+      if (process_->again) {
+        in_->skip();
+        return;
+      }
       if (key == "metadata" && !records_only_)
         read_metadata();
       else if (key == "agents" && !records_only_)
@@ -217,8 +222,22 @@ class Reader {
     });
     if (!in_->ok()) return;
     process_->pid = pid;
-    process_->row = writer_.dimension(
-        row::Process{.pid = pid, .start = first, .name = text(name), .command = text(command), .host = text(host)});
+    if (pid > 0 && first > 0 && !recordings_.insert(fmt::format("{} {} {} {}", pid, first, last, host)).second) {
+      process_->again = true;
+      writer_.note(0, event::NoteSeverity::kWarning,
+                   fmt::format("the recording of process {} comes twice in the file and is read once", pid));
+      return;
+    }
+    const row::Process told{
+        .pid = pid, .start = first, .name = text(name), .command = text(command), .host = text(host)};
+    if (process_->row == 0) {
+      process_->row = writer_.dimension(told);
+    } else {  // sections that need it came first
+      const auto cells = event::cells(told);
+      using P = event::column::Process;
+      for (const int cell : {P::pid, P::start, P::name, P::command, P::host})
+        writer_.update(Table::kProcess, process_->row, cell, cells[static_cast<size_t>(cell)]);
+    }
     // Trace time is the file's time: both clocks get the same number.
     for (const int64_t time : {first, last})
       if (time > 0) writer_.add(row::Clock{.raw = time, .boottime = time});
@@ -230,7 +249,11 @@ class Reader {
   }
 
   int64_t process_row() {
-    if (process_->row == 0) process_->row = writer_.dimension(row::Process{.start = 0, .name = text("process")});
+    if (process_->row == 0) {
+      const std::string name =
+          process_ == &processes_.front() ? "process" : fmt::format("process {}", processes_.size());
+      process_->row = writer_.dimension(row::Process{.start = 0, .name = text(name)});
+    }
     return process_->row;
   }
 
@@ -985,6 +1008,7 @@ class Reader {
   std::deque<Process> processes_;
   Process* process_ = nullptr;
   std::unordered_map<int64_t, int64_t> kernel_ids_;
+  std::set<std::string> recordings_;  // by pid, times and host
   bool records_only_ = false, records_early_ = false;
 };
 

@@ -341,12 +341,14 @@ TextForm text_form(std::string_view head) {
   // Traces begin with plain ASCII, of which UTF-16 makes every second byte 0.
   const size_t pairs = std::min<size_t>(head.size(), 64) / 2;
   const auto ascii = [&](size_t zero) {
+    bool shows = false;  // a character, not only lines and tabs
     for (size_t i = 0; i < pairs; ++i) {
       const char c = head[2 * i + (1 - zero)];
-      const bool printable = (c >= ' ' && c <= '~') || (i > 0 && (c == '\n' || c == '\r' || c == '\t'));
-      if (head[2 * i + zero] != '\0' || !printable) return false;
+      const bool shown = c >= ' ' && c <= '~';
+      if (head[2 * i + zero] != '\0' || (!shown && c != '\n' && c != '\r' && c != '\t')) return false;
+      shows |= shown;
     }
-    return pairs >= 2;
+    return pairs >= 2 && shows;
   };
   return ascii(1) ? TextForm::kUtf16Little : ascii(0) ? TextForm::kUtf16Big : TextForm::kAsIs;
 }

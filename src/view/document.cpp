@@ -64,19 +64,24 @@ std::string names_json(const SliceNames& names, const std::vector<uint32_t>& ids
   std::string out;
   JsonWriter json(out, kCompactJson);
   json.begin_object().name("names").begin_array();
-  std::vector<uint32_t> hues;
+  std::vector<uint32_t> colours;
   for (const uint32_t id : ids) {
     const std::string text = names.text(id);
     json.value(text);
-    hues.push_back(hue_of(text));
+    colours.push_back(colour_of(text, names.kind(id)));
   }
   json.end_array().name("colors").begin_array();
-  for (const uint32_t hue : hues) json.value(hue);
+  for (const uint32_t colour : colours) json.value(colour);
   json.end_array().end_object();
   return out;
 }
 
 }  // namespace
+
+void put_compared(JsonWriter& json, const std::optional<std::pair<size_t, size_t>>& compared) {
+  json.name("compare");
+  compared ? json.begin_object().member("a", compared->first).member("b", compared->second).end_object() : json.null();
+}
 
 std::string served_page() {
   std::string page(kViewPage);
@@ -108,7 +113,8 @@ std::string Document::document() {
   json.end_array().name("views").begin_array().value("kernel").value("sql").value("flame");
   if (runs_.size() > 1) json.value("diff");
   json.end_array();
-  json.name("compare").begin_object().name("aligned_on").null().end_object().end_object();
+  put_compared(json, compared_);
+  json.end_object();
   return out;
 }
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -19,6 +21,9 @@ class Document {
   Run& add(const std::string& path, std::shared_ptr<const trace::Trace> trace, const Limits& limits = {},
            FindingsOf findings = nullptr, const Growing& growing = {});
   const std::vector<std::unique_ptr<Run>>& runs() const { return runs_; }
+  /// Two runs, by number, that were asked for to be compared: the page opens on what changed.
+  void compare_first(size_t a, size_t b) { compared_.emplace(a, b); }
+  const std::optional<std::pair<size_t, size_t>>& compared() const { return compared_; }
 
   /// Whether something is being computed in the background, which the document waits for before it ends.
   bool computing();
@@ -41,8 +46,12 @@ class Document {
   Result<std::string> aligned(Run& run, const report::HttpRequest& request);
 
   std::vector<std::unique_ptr<Run>> runs_;
+  std::optional<std::pair<size_t, size_t>> compared_;
   Jobs jobs_;  // ends before the runs that it reads
 };
+
+/// "compare" of the document: which runs the page compares at first; null = none.
+void put_compared(JsonWriter& json, const std::optional<std::pair<size_t, size_t>>& compared);
 
 /// The page as it is served.
 std::string served_page();

@@ -152,6 +152,10 @@ std::string Run::document(std::string_view summary) {
   json.name("views").begin_array();
   for (const std::string& view : view_names_) json.value(view);
   json.end_array();
+  json.name("kinds").begin_array();
+  for (size_t kind = 0; kind < static_cast<size_t>(NameKind::kCount); ++kind)
+    if (names_.any(static_cast<NameKind>(kind))) json.value(to_string(static_cast<NameKind>(kind)));
+  json.end_array();
   json.name("tracks").begin_array();
   const auto& lines = tree_.lines();
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -170,6 +174,7 @@ std::string Run::document(std::string_view summary) {
     if (line.rank != kUnknown) json.member("rank", line.rank);
     if (line.kind == LineKind::kQueue) json.member("busy", line.busy);
     if (line.helper) json.member("helper", true);
+    if (line.rate) json.member("rate", true);
     if (line.kind == LineKind::kCounter) {
       const auto [least, most] = index_.range(i);
       json.member("min", least).member("max", most);

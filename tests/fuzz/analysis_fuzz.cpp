@@ -156,7 +156,8 @@ void page(const std::shared_ptr<const Trace>& trace, uint64_t choice) {
   const tacho::Status ready = run.wait();
   tacho::fuzz::expect_sentence(ready);
   if (!ready) return;
-  if (choice % 4 == 0) return tacho::fuzz::expect_sentence(tacho::view::embedded_page(run, [](std::string_view) {}));
+  if (choice % 4 == 0)
+    return tacho::fuzz::expect_sentence(tacho::view::embedded_page(document, [](std::string_view) {}));
   answered(run.overview());
   const auto at = static_cast<int64_t>(choice % 100'000);
   answered(run.span(at, at + 50'000));

@@ -52,13 +52,17 @@ std::string_view base_name(std::string_view path) {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
-// "python3.11", "libpython3.12.so.1.0"
+}  // namespace
+
 bool is_interpreter(std::string_view module) {
+  module = base_name(module);
   if (module.starts_with("lib")) module.remove_prefix(3);
   if (!module.starts_with("python")) return false;
   module.remove_prefix(6);
   return module.empty() || (module[0] >= '0' && module[0] <= '9');
 }
+
+namespace {
 
 // Modules by their base name: a cache has the same kernel under one path for each way in which it was built.
 FrameIdentity identity_of(const StackFrame& frame) {
@@ -118,7 +122,7 @@ class Builder {
     sought.line = 0;
     const uint32_t function = function_of_.find_or_add(sought, next);
     tree_.frames.push_back({part, std::string(name), std::string(file), line, std::string(module),
-                            part == StackPart::kNative && is_interpreter(base_name(module))});
+                            part == StackPart::kNative && is_interpreter(module)});
     functions_.push_back(function == NumberSet::kNone ? next : function);
     return next;
   }

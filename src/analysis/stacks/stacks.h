@@ -31,6 +31,9 @@ enum class StackPart : uint8_t {
 };
 std::string_view to_string(StackPart part);
 
+/// Whether an executable or library is the Python interpreter: "python3.11", "/usr/lib/libpython3.12.so.1.0".
+bool is_interpreter(std::string_view module);
+
 struct StackFrame {
   StackPart part = StackPart::kRoot;
   std::string name;          // function, kernel, marker text

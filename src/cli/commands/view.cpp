@@ -29,13 +29,9 @@ namespace tacho::cli {
 namespace {
 
 int write_page(view::Document& document, const std::string& output, bool overwrite) {
-  if (document.runs().size() > 1)
-    return complain(kBadInput, "-o writes one run into a page; give one trace, or leave -o out to look at several");
   auto target = OutputFile::create(output, overwrite);
   if (!target) return complain(kBadInput, target.error().message);
-  if (const Status made =
-          view::embedded_page(*document.runs().front(), [&](std::string_view text) { target->write(text); });
-      !made)
+  if (const Status made = view::embedded_page(document, [&](std::string_view text) { target->write(text); }); !made)
     return complain(kBadInput, made.error().message);
   if (const Status done = target->commit(); !done) return complain(kBadInput, done.error().message);
   print_outputs({&output, 1});
@@ -155,7 +151,7 @@ int run_view(int argc, char** argv) {
              "  tacho view ranks/                        the ranks of a job on one timeline\n"
              "  tacho view workloads/app/MI300X_A1       the counters of a profile folder\n"
              "  tacho view before.tacho after.tacho      both in one page, and compared\n"
-             "  tacho view app.tacho -o app.html         a page to send to somebody\n"
+             "  tacho view app.tacho -o app.html         a page to send to somebody; of two runs it compares them\n"
              "On another machine: ssh -L 8050:127.0.0.1:8050 HOST, then open the printed address here.");
   std::vector<std::string> files;
   std::optional<uint16_t> port;
@@ -170,9 +166,11 @@ int run_view(int argc, char** argv) {
   view::Document document;
   std::vector<std::string> profiles;
   std::vector<view::Run*> profiled;
+  std::vector<size_t> firsts;  // runs of each path
   for (const std::string& file : files) {
     auto runs = open_runs(file);
     if (!runs) return complain(kBadInput, runs.error().message);
+    firsts.push_back(document.runs().size());
     for (Opened& opened : *runs) {
       const bool ranks = ranks::tells_of_ranks(*opened.trace);
       view::Run& run = document.add(opened.path, std::move(opened.trace), {}, findings_of);
@@ -186,6 +184,7 @@ int run_view(int argc, char** argv) {
         profiles.push_back(opened.profile);
     }
   }
+  if (firsts.size() >= 2) document.compare_first(firsts[0], firsts[1]);
   if (profiles.size() > 1) {
     const view::MakeView all = once([profiles] { return analysis_of(profiles); });
     for (view::Run* const run : profiled) run->offer("analyses", all);

@@ -1,12 +1,14 @@
 // Writers on top of analysis/stacks (stacks.h).
 #include "format/stacks/stacks.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <unordered_map>
 
 #include "base/files/output_file.h"
 #include "base/text/json_writer.h"
 #include "report/table.h"
+#include "vendor/collective_kernels.h"
 
 namespace tacho::format {
 
@@ -90,6 +92,11 @@ void put_flame_run(JsonWriter& json, const FlameInput& input) {
   column("file", [&](const auto& frame) { json.value(frame.file.empty() ? frame.module : frame.file); });
   column("line", [&](const auto& frame) { json.value(frame.line); });
   column("interpreter", [&](const auto& frame) { json.value(frame.interpreter); });
+  const auto collective = [](const analysis::StackFrame& frame) {
+    return frame.part == analysis::StackPart::kDevice && vendor::is_collective_kernel(frame.name);
+  };
+  if (std::any_of(tree.frames.begin(), tree.frames.end(), collective))
+    column("collective", [&](const auto& frame) { json.value(collective(frame)); });
   if (input.kernels != nullptr) {
     json.key("kernel").begin_array();
     for (const uint32_t kernel : *input.kernels) json.value(kernel);

@@ -1,12 +1,20 @@
 // The answers of analysis/diff and analysis/common_marker as JSON (compare.h).
 #include "view/answers/compare.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
 #include "analysis/diff.h"
 #include "analysis/stacks/common_marker.h"
+#include "analysis/stacks/own_code.h"
+#include "analysis/stacks/stacks.h"
 #include "base/text/json_writer.h"
+#include "report/text.h"
 
 namespace tacho::view {
 
@@ -27,11 +35,110 @@ std::vector<uint32_t> numbers_in(const Run& run, const std::vector<std::string>&
   return numbers;
 }
 
+// Sampled time by line or function. Lines of one file count as the same by number, whatever the program's other files
+// are; `own`: the trees are of the user's own code.
+struct CodeTime {
+  int64_t ns = 0, samples = 0;
+};
+std::map<std::string, CodeTime> code_times(const analysis::StackTree& tree, bool lines) {
+  std::map<std::string, CodeTime> times;
+  for (const analysis::StackRow& row :
+       analysis::stack_rows(tree, lines ? analysis::StackBy::kLine : analysis::StackBy::kFunction)) {
+    if (row.self_ns <= 0) continue;
+    std::string place = analysis::place_text(row.frame);
+    if (const size_t slash = place.rfind('/'); slash != std::string::npos) place.erase(0, slash + 1);
+    CodeTime& time = times[place.empty() ? row.frame.name : fmt::format("{}  {}", row.frame.name, place)];
+    time.ns += row.self_ns;
+    time.samples += row.samples;
+  }
+  return times;
+}
+
+// The p value of the hypothesis that two numbers of samples are of one rate.
+double same_rate(int64_t a, int64_t b) {
+  constexpr int64_t kLeast = 8;
+  if (a + b < kLeast) return std::nan("");
+  const double z = std::fabs(static_cast<double>(b - a)) / std::sqrt(static_cast<double>(a + b));
+  return std::erfc(z / std::sqrt(2.0));
+}
+
+Result<analysis::Diff> diff_of_code(const Run& a, const Run& b, bool lines) {
+  std::vector<analysis::StackTree> trees;
+  bool own = true;
+  for (const Run* run : {&a, &b}) {
+    analysis::StackOptions options;
+    options.lines = lines;
+    options.gpu = false;
+    TACHO_ASSIGN(trees.emplace_back(), analysis::stack_tree(run->trace(), options));
+    own = own && analysis::own_share(trees.back()).host_ns > 0;
+  }
+  std::map<std::string, analysis::DiffRow> rows;
+  analysis::Diff diff;
+  for (size_t side = 0; side < 2; ++side)
+    for (const auto& [name, time] : code_times(own ? analysis::own_code(trees[side]) : trees[side], lines)) {
+      analysis::DiffRow& row = rows[name];
+      row.name = name;
+      (side == 0 ? row.in_a : row.in_b) = true;
+      analysis::Distribution& of = side == 0 ? row.a : row.b;
+      of.total = time.ns;
+      of.calls = time.samples;
+      of.mean = static_cast<double>(time.ns) / static_cast<double>(std::max<int64_t>(time.samples, 1));
+      (side == 0 ? diff.total_a : diff.total_b) += time.ns;
+    }
+  auto sorted = std::make_shared<std::vector<analysis::DiffRow>>();
+  for (auto& [name, row] : rows) {
+    row.difference = row.b.total - row.a.total;
+    row.p = same_rate(row.a.calls, row.b.calls);
+    sorted->push_back(std::move(row));
+  }
+  std::stable_sort(sorted->begin(), sorted->end(), [](const analysis::DiffRow& x, const analysis::DiffRow& y) {
+    return std::abs(x.difference) > std::abs(y.difference);
+  });
+  diff.rows = sorted->size();
+  diff.next = [sorted, at = size_t{0}](analysis::DiffRow& row) mutable {
+    if (at == sorted->size()) return false;
+    row = (*sorted)[at++];
+    return true;
+  };
+  return diff;
+}
+
+// The sentence of analysis::diff_sentence() for samples, which are no calls.
+std::string code_sentence(const analysis::Diff& diff, const analysis::DiffRow& largest) {
+  const auto time = [](int64_t ns) { return report::format_duration(static_cast<double>(ns)); };
+  const int64_t change = diff.total_b - diff.total_a;
+  std::string out = change == 0 ? std::string("A and B were sampled for the same time.")
+                                : fmt::format("B was sampled for {} {} than A.", time(std::abs(change)),
+                                              change > 0 ? "longer" : "shorter");
+  if (largest.difference == 0) return out;
+  const bool known = !std::isnan(largest.p);
+  constexpr double kLevel = 0.05;
+  return out + fmt::format(" The largest change is {} ({}{}): {} sample{} instead of {}{}", largest.name,
+                           largest.difference > 0 ? "+" : "-", time(std::abs(largest.difference)), largest.b.calls,
+                           largest.b.calls == 1 ? "" : "s", largest.a.calls,
+                           !known                                                ? ", too few to tell it from noise."
+                           : largest.p * static_cast<double>(diff.rows) < kLevel ? ", which is more than noise."
+                                                                                 : ", which may be noise.");
+}
+
 }  // namespace
 
 Result<std::string> compare(const Run& a, const Run& b, std::string_view by_text) {
-  TACHO_ASSIGN(const auto by, analysis::parse_diff_by(by_text));
-  TACHO_ASSIGN(const analysis::Diff diff, analysis::diff(a.trace(), b.trace(), by));
+  const bool lines = by_text == "line", code = lines || by_text == "function";
+  analysis::Diff diff;
+  if (code) {
+    TACHO_ASSIGN(diff, diff_of_code(a, b, lines));
+  } else {
+    TACHO_ASSIGN(const auto by, analysis::parse_diff_by(by_text));
+    TACHO_ASSIGN(diff, analysis::diff(a.trace(), b.trace(), by));
+  }
+  // The sentence is about the first row.
+  std::optional<analysis::DiffRow> largest;
+  diff.next = [&largest, next = diff.next](analysis::DiffRow& row) {
+    if (!next(row)) return false;
+    if (!largest) largest = row;
+    return true;
+  };
   const report::Answer answer = analysis::diff_answer(diff);
   std::string out;
   JsonWriter json(out, kCompactJson);
@@ -59,6 +166,9 @@ Result<std::string> compare(const Run& a, const Run& b, std::string_view by_text
       .member("count", diff.rows)
       .member("total_a", diff.total_a)
       .member("total_b", diff.total_b)
+      .member("sentence", !largest ? std::string()
+                          : code   ? code_sentence(diff, *largest)
+                                   : analysis::diff_sentence(diff, *largest))
       .name("remarks")
       .begin_array();
   for (const std::string& remark : answer.remarks) json.value(remark);

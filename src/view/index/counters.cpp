@@ -15,6 +15,23 @@ using event::kUnknown;
 using event::Table;
 namespace column = event::column;
 
+namespace {
+
+// From one reading to the next the growth of a sum in a second, times `factor`. Where a sum falls it began anew, and
+// nothing is known of that stretch.
+void make_rates(std::vector<std::pair<int64_t, double>>& values, double factor) {
+  std::vector<std::pair<int64_t, double>> rates;
+  for (size_t i = 1; i < values.size(); ++i) {
+    const auto& [begin, before] = values[i - 1];
+    const auto& [end, now] = values[i];
+    if (end > begin && now >= before)
+      rates.emplace_back(begin, (now - before) / (static_cast<double>(end - begin) * 1e-9) * factor);
+  }
+  values = std::move(rates);
+}
+
+}  // namespace
+
 Status TileIndex::read_counters() {
   std::vector<std::vector<std::pair<int64_t, double>>> values(lines_.size());
   using R = column::Reading;
@@ -30,6 +47,8 @@ Status TileIndex::read_counters() {
   TACHO_TRY(status);
   for (auto& each : values)
     std::stable_sort(each.begin(), each.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (size_t i = 0; i < values.size(); ++i)
+    if (const Line& line = tree_.lines()[i]; line.rate) make_rates(values[i], line.unit == "%" ? 100 : 1);
   if (trace_->rows(Table::kCounterValue) <= Tree::kMostCounterValues) TACHO_TRY(read_dispatch_counters(values));
   const std::unique_lock held(lock_);
   for (size_t i = 0; i < values.size(); ++i) lines_[i].values = std::move(values[i]);

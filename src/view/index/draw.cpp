@@ -30,7 +30,7 @@ std::vector<size_t> TileIndex::lines_below(size_t group) const {
   const auto& lines = tree_.lines();
   for (size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].group() || lines[i].kind == LineKind::kSample || lines[i].kind == LineKind::kCounter ||
-        lines[i].kind == LineKind::kMessage)
+        lines[i].kind == LineKind::kMessage || lines[i].kind == LineKind::kStack)
       continue;
     if ((lines[i].kind == LineKind::kQueue) == group_of_threads_[group]) continue;
     for (int64_t at = lines[i].parent; at >= 0; at = lines[static_cast<size_t>(at)].parent)

@@ -263,6 +263,8 @@ class TileIndex {
   Status build();
   Status read_counters();
   Status read_dispatch_counters(std::vector<std::vector<std::pair<int64_t, double>>>& values);
+  Status read_stacks();
+  void put_stacks(size_t number, std::vector<Slice> slices);
   // `sums`: also by name.
   Result<std::shared_ptr<Loaded>> load(size_t part, bool sums) const;
   const Part* part_of(event::Table table, size_t chunk) const;

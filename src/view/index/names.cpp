@@ -3,6 +3,7 @@
 
 #include "analysis/call_kind.h"
 #include "base/text/demangle.h"
+#include "trace/read/rows.h"
 #include "trace/store/hash.h"
 #include "vendor/collective_kernels.h"
 #include "walk/hash_ids.h"
@@ -60,8 +61,23 @@ std::string display_name(const trace::Trace& trace, Table fact, int64_t dim) {
   }
 }
 
-uint32_t hue_of(std::string_view text) {
-  return static_cast<uint32_t>(trace::hash_128(text).low % 360);
+std::string_view to_string(NameKind kind) {
+  static constexpr std::string_view kNames[] = {"kernel",   "collective", "copy",   "api",
+                                                "operator", "host",       "marker", "wait"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+uint32_t colour_of(std::string_view text, NameKind kind) {
+  struct Hues {
+    uint32_t first, count;
+  };
+  // In the order of NameKind; web/src/view/colour.ts has the middle of each.
+  static constexpr Hues kHues[] = {{134, 45}, {283, 25}, {50, 21}, {192, 27}, {88, 25}, {240, 29}, {332, 29}, {12, 25}};
+  constexpr uint32_t kLightnesses = 4;
+  const Hues& hues = kHues[static_cast<size_t>(kind)];
+  const uint64_t hash = trace::hash_128(text).low;
+  return hues.first + static_cast<uint32_t>(hash % hues.count) +
+         360 * static_cast<uint32_t>(hash / hues.count % kLightnesses);
 }
 
 SliceNames::SliceNames(const trace::Trace& trace, const SliceNames* before)
@@ -117,6 +133,39 @@ SliceNames::SliceNames(const trace::Trace& trace, const SliceNames* before)
   }
   for (size_t i = 0; i < other.size(); ++i)
     if (other[i]) framework_[i] = false;
+  for (uint32_t i = 1; i < first_.size(); ++i) kinds_ |= uint32_t{1} << static_cast<unsigned>(kind(i));
+}
+
+NameKind SliceNames::kind(uint32_t number) const {
+  switch (table(number)) {
+    case Table::kDispatch:
+      return communicates(number) ? NameKind::kCollective : NameKind::kKernel;
+    case Table::kCopy:
+    case Table::kFill:
+      return NameKind::kCopy;
+    case Table::kMarker:
+      return NameKind::kMarker;
+    case Table::kMessage:
+      return NameKind::kCollective;
+    case Table::kSample:
+      return NameKind::kHost;
+    case Table::kApi:
+      switch (event::from_cell(trace::cell<column::Function::domain>(trace_, first_[number].dim))) {
+        case event::Domain::kOperator:
+          return NameKind::kOperator;
+        case event::Domain::kPython:
+        case event::Domain::kHost:
+          return NameKind::kHost;
+        case event::Domain::kMarker:
+          return NameKind::kMarker;
+        case event::Domain::kMpi:
+          return NameKind::kCollective;
+        default:
+          return NameKind::kApi;
+      }
+    default:
+      return NameKind::kWait;
+  }
 }
 
 std::string SliceNames::text(uint32_t number) const {

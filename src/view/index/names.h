@@ -16,8 +16,14 @@ namespace tacho::view {
 /// The name of a row of a timed fact's dimension as `tacho stats` prints it; "" for row 0 of most tables.
 std::string display_name(const trace::Trace& trace, event::Table fact, int64_t dim);
 
-/// A hue for a name: the same for equal texts in all runs, 0 <= hue < 360.
-uint32_t hue_of(std::string_view text);
+/// What a name is to a reader. All names of a kind have one colour in all views, in shades by name.
+enum class NameKind : uint8_t { kKernel, kCollective, kCopy, kApi, kOperator, kHost, kMarker, kWait, kCount };
+/// "kernel", "collective", ...
+std::string_view to_string(NameKind kind);
+
+/// The colour of a name: a hue within those of its kind, 0 <= hue < 360, plus 360 times one of four lightnesses. The
+/// same for equal texts of a kind in all runs.
+uint32_t colour_of(std::string_view text, NameKind kind);
 
 class SliceNames {
  public:
@@ -46,6 +52,10 @@ class SliceNames {
   bool framework(uint32_t number) const { return number < framework_.size() && framework_[number]; }
   /// Collectives and other communication between devices, by their names.
   bool communicates(uint32_t number) const;
+  /// By the first row with the name.
+  NameKind kind(uint32_t number) const;
+  /// Whether any name is of this kind.
+  bool any(NameKind kind) const { return (kinds_ >> static_cast<unsigned>(kind) & 1) != 0; }
 
  private:
   struct First {
@@ -60,6 +70,7 @@ class SliceNames {
   std::vector<Numbers> numbers_;  // by fact table
   std::vector<First> first_;      // by number
   std::vector<bool> communicates_, framework_;
+  uint32_t kinds_ = 0;  // bit (1 << kind) of each that a name has
   bool kept_ = true;
 };
 

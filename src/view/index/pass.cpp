@@ -38,6 +38,7 @@ std::vector<uint8_t> pack_lanes(const std::vector<uint16_t>& lanes) {
 Status TileIndex::build() {
   TACHO_TRY(store_.open());
   TACHO_TRY(read_counters());
+  TACHO_TRY(read_stacks());
   std::vector<std::shared_ptr<Loaded>> open;
   using Batch = Result<std::vector<std::shared_ptr<Loaded>>>;
   const auto read = [this](size_t from, size_t to) -> Batch {

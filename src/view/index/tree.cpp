@@ -40,6 +40,8 @@ std::string_view to_string(LineKind kind) {
       return "sample";
     case LineKind::kMessage:
       return "message";
+    case LineKind::kStack:
+      return "stack";
   }
   return "group";
 }
@@ -112,6 +114,21 @@ std::string counter_name(const trace::Trace& trace, const walk::Tracks& tracks, 
     if (const std::string_view own = trace.text(Table::kCounter, counter, column::Counter::name); !own.empty())
       name = own;
   return device.empty() || name.find(device) != std::string::npos ? name : device + " " + name;
+}
+
+// Whether readings of a counter are sums since a beginning, of which only the growth tells anything: those that tacho's
+// telemetry reads of processes.
+bool counts_up(const trace::Trace& trace, int64_t counter) {
+  const std::string_view name = trace::text<column::Counter::name>(trace, counter),
+                         text = trace::text<column::Counter::text>(trace, counter);
+  static constexpr std::string_view kSums[] = {"CPU Context Switches", "Disk Read", "Disk Written"};
+  return text.ends_with(" since the process began") ||
+         (!text.empty() && std::find(std::begin(kSums), std::end(kSums), name) != std::end(kSums));
+}
+
+// Of a sum in this unit, a second. CPU time a second is a share of a processor.
+std::string rate_unit(std::string_view unit) {
+  return unit == "s" ? "%" : fmt::format("{}/s", unit);
 }
 
 // Device and kind of work first, so that queues stay distinguishable in a narrow column: "GPU 0 stream 7", "GPU 0
@@ -251,7 +268,14 @@ class LineMaker {
     line.name = own >= 0 ? "samples" : tracks_.name(track) + " samples";
     line.tables = bit(Table::kSample);
     line.about = rows_of(track).samples;
-    return add(std::move(line));
+    const int64_t number = add(std::move(line));
+    if (trace_.rows(Table::kSample) <= Tree::kMostStackSamples) {
+      Line stacks = line_below(number, track, LineKind::kStack);
+      stacks.name = "stacks";
+      stacks.tables = bit(Table::kSample);
+      add(std::move(stacks));
+    }
+    return number;
   }
 
  private:
@@ -323,7 +347,10 @@ class LineMaker {
 
   int64_t add_counter(int64_t track) {
     Line line = line_below(process_line(process_of(track)), track, LineKind::kCounter);
-    line.unit = trace::text<column::Counter::unit>(trace_, trace::cell<column::Track::counter>(trace_, track));
+    const int64_t counter = trace::cell<column::Track::counter>(trace_, track);
+    line.unit = trace::text<column::Counter::unit>(trace_, counter);
+    line.rate = counts_up(trace_, counter);
+    if (line.rate) line.unit = rate_unit(line.unit);
     const int64_t device = trace::cell<column::Track::device>(trace_, track);
     if (device != 0) line.device = devices_.text(device);
     line.name = counter_name(trace_, tracks_, track, line.device);

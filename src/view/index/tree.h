@@ -12,7 +12,19 @@
 
 namespace tacho::view {
 
-enum class LineKind : uint8_t { kHost, kRank, kProcess, kThread, kQueue, kRange, kMemory, kCounter, kSample, kMessage };
+enum class LineKind : uint8_t {
+  kHost,
+  kRank,
+  kProcess,
+  kThread,
+  kQueue,
+  kRange,
+  kMemory,
+  kCounter,
+  kSample,
+  kMessage,
+  kStack,  // the call stacks of the samples of the line above it, over time
+};
 std::string_view to_string(LineKind kind);
 
 struct Line {
@@ -27,6 +39,7 @@ struct Line {
   uint64_t tables = 0;              // bit (1 << event::Table) of each fact table with rows here
   int64_t about = 0;                // rows, an estimate; of counters exactly
   int64_t busy = 0;                 // ns, of queues: by chunk and table, added up
+  bool rate = false;                // of counters: the trace has sums since a beginning, the line shows their growth
   bool helper = false;              // of processes: it only helped others to start, or nothing of it is in the trace
   bool group() const { return kind <= LineKind::kProcess; }
 };
@@ -48,6 +61,8 @@ class Tree {
     const auto found = counter_line_.find({line_of(event::Table::kDispatch, track), counter});
     return found == counter_line_.end() ? -1 : found->second;
   }
+  /// Of more samples than this the stacks are not drawn over time.
+  static constexpr int64_t kMostStackSamples = 300'000;
   /// More values than this are in SQL only.
   static constexpr int64_t kMostCounterValues = 4'000'000;
 

@@ -3,7 +3,7 @@
 //
 //   u32 'TEMB' | u32 2 | columns | JSON | u32 bytes of the JSON
 //
-// as gzip in base64. web/src/view/packed.ts reads it.
+// as gzip in base64; of several runs one after the other, with white space between. web/src/view/packed.ts reads it.
 #pragma once
 
 #include <zlib.h>

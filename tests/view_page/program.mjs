@@ -39,8 +39,8 @@ export async function serve(...files) {
 }
 let pages = 0;
 /** The page that `tacho view -o` writes. */
-export async function write(file) {
+export async function write(...files) {
   const page = path.join(folder, `run${++pages}.html`);
-  await run('view', file, '-o', page);
+  await run('view', ...files, '-o', page);
   return page;
 }

@@ -19,6 +19,8 @@ export interface FlameRun {
 export interface Frame {
   name: string;
   part: string;
+  /** What its colour says (kParts): its part, and of a device's work which. */
+  look: string;
   file: string;
   line: number;
   /** Of the kernel in the first run; 0 = none. */
@@ -54,13 +56,16 @@ export interface Settings {
   interpreter: boolean;
 }
 
-// [text, hue, saturation] by part
+// [text, hue, saturation] by part. Hues as the other views have them for these kinds (view/colour.ts): native code is the
+// program's own as Python is, in another blue.
 export const kParts: Record<string, [string, number, number]> = {
-  python: ['Python', 212, 72],
-  native: ['native', 30, 82],
-  marker: ['range, operator', 142, 45],
-  api: ['API call', 48, 85],
-  device: ['kernel, copy', 290, 45],
+  python: ['Python', 215, 62],
+  native: ['native', 226, 24],
+  marker: ['range, operator', 48, 55],
+  api: ['API call', 186, 46],
+  device: ['kernel', 146, 34],
+  collective: ['collective', 262, 42],
+  copy: ['copy, fill', 32, 72],
   process: ['process', 220, 10],
   thread: ['thread', 220, 10],
   truncated: ['cut off', 0, 0],
@@ -68,6 +73,17 @@ export const kParts: Record<string, [string, number, number]> = {
   folded: ['smaller frames', 0, 0],
   root: ['all', 220, 8],
 };
+
+/** Of frames of devices: event/collective_kernels.h names the kernels of collectives; copies and fills have no kernel. */
+function lookOf(part: string, name: string, kernel: number | undefined): string {
+  if (part !== 'device') return part;
+  if (/ncclDevKernel|ncclKernel|ncclSymk?DevKernel|rccl_main_kernel|rcclDevKernel|msccl/.test(name))
+    return 'collective';
+  return kernel === 0 ? 'copy' : 'device';
+}
+
+/** Modules of one class are one frame where lines are not told apart: "nn.Module: Block_0" to "_23" are "nn.Module: Block". */
+const classOf = (name: string): string => name.replace(/^(nn\.Module: .+)_\d+$/, '$1');
 
 export const baseName = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
 // A cache of kernels has one kernel under many paths: native frames are told apart by their file's name alone.
@@ -120,16 +136,18 @@ const kHost = new Set(['python', 'native', 'truncated', 'api', 'thread']);
 /** The tree of all runs. Frames that are left out give their place to what they called. */
 export function load(runs: FlameRun[], detail: Detail, interpreter: boolean): FlameNode {
   const root = make(
-    { name: 'all', part: 'root', file: '', line: 0, kernel: 0, hidden: false, key: 'all', hash: [0, 0] },
+    { name: 'all', part: 'root', look: 'root', file: '', line: 0, kernel: 0, hidden: false, key: 'all', hash: [0, 0] },
     null,
   );
   runs.forEach((run, r) => {
     const [f, n] = [run.frames, run.nodes];
-    const frames = f.name.map((name, i): Frame => {
+    const frames = f.name.map((full, i): Frame => {
+      const name = detail === 'lines' ? full : classOf(full);
       const frame = { name, part: f.part[i], file: f.file[i], line: detail === 'lines' ? f.line[i] : 0 };
       const key = [frame.part, name, placeOf(frame), frame.line].join('\u0000');
       return {
         ...frame,
+        look: lookOf(frame.part, name, f.kernel?.[i]),
         kernel: r === 0 ? (f.kernel?.[i] ?? 0) : 0,
         hidden: detail === 'operators' ? kHost.has(frame.part) : !interpreter && f.interpreter[i],
         key,

@@ -1,4 +1,7 @@
-// Colours of names: one lightness and chroma, the hue from the name (OKLCh), so that no name shouts.
+// Colours of names: the hue is that of the name's kind, varied by the name, in one of four lightnesses and with one chroma (OKLCh),
+// so that kinds are told apart in every view and no name shouts.
+
+import type { NameKind } from './source';
 
 /** 0xAABBGGRR, as a Uint32Array over ImageData wants it on little-endian machines (all that run browsers are). */
 export type Pixel = number;
@@ -36,6 +39,20 @@ export function blend(under: Pixel, over: Pixel, alpha: number): Pixel {
 const fromHex = (hex: string): Pixel =>
   pixel(parseInt(hex.slice(1, 3), 16), parseInt(hex.slice(3, 5), 16), parseInt(hex.slice(5, 7), 16));
 
+/** Names have a hue and a lightness: hue + 360 * lightness, as src/view/index/names.cpp gives them. */
+export const kColours = 1440;
+/** The middle of the hues of each kind, and what its names are to a reader. */
+export const kKinds: Record<NameKind, { hue: number; title: string }> = {
+  kernel: { hue: 156, title: 'kernels' },
+  collective: { hue: 295, title: 'collectives, messages' },
+  copy: { hue: 60, title: 'copies, fills' },
+  api: { hue: 205, title: 'API calls' },
+  operator: { hue: 100, title: 'operators' },
+  host: { hue: 254, title: "the program's own code" },
+  marker: { hue: 346, title: 'ranges, marks' },
+  wait: { hue: 24, title: 'waits, memory' },
+};
+
 /** What the canvases draw with; the same values stand in view.css for the rest of the page. */
 export interface Theme {
   dark: boolean;
@@ -59,15 +76,26 @@ export interface Theme {
   exposed: string;
   comm: string;
   cpu: string;
+  /** Of the program's own code. */
+  host: string;
+  /** By kind of name, as bars and legends have them. */
+  kinds: Record<NameKind, string>;
   names: Pixel[];
 }
 
 function makeTheme(dark: boolean): Theme {
-  const names = Array.from({ length: 360 }, (_, hue) => pixel(...oklch(dark ? 0.6 : 0.78, dark ? 0.095 : 0.09, hue)));
+  const lightness = dark ? [0.62, 0.68, 0.74, 0.65] : [0.78, 0.84, 0.73, 0.81];
+  const names = Array.from({ length: kColours }, (_, i) =>
+    pixel(...oklch(lightness[Math.floor(i / 360)], dark ? 0.095 : 0.09, i % 360)),
+  );
+  const kinds = Object.fromEntries(
+    Object.entries(kKinds).map(([kind, { hue }]) => [kind, css(pixel(...oklch(dark ? 0.66 : 0.7, 0.1, hue)))]),
+  ) as Record<NameKind, string>;
   return dark
     ? {
         dark,
         names,
+        kinds,
         back: fromHex('#14171b'),
         lane: fromHex('#191c21'),
         group: fromHex('#1d2127'),
@@ -86,11 +114,13 @@ function makeTheme(dark: boolean): Theme {
         copies: '#5f93d6',
         exposed: '#e0954f',
         comm: '#8f7fc4',
-        cpu: '#77818c',
+        cpu: kinds.api,
+        host: kinds.host,
       }
     : {
         dark,
         names,
+        kinds,
         back: fromHex('#ffffff'),
         lane: fromHex('#f8f9fa'),
         group: fromHex('#f1f3f5'),
@@ -109,7 +139,8 @@ function makeTheme(dark: boolean): Theme {
         copies: '#5b91d4',
         exposed: '#de8a3c',
         comm: '#9b8ad0',
-        cpu: '#9aa4ae',
+        cpu: kinds.api,
+        host: kinds.host,
       };
 }
 

@@ -150,9 +150,10 @@ export class Lines {
     this.work = new Set(['dispatch', 'copy', 'fill'].map((each) => tables.indexOf(each)));
   }
 
-  /** The lines that have slices. */
+  /** The lines whose slices are rows: not those of stacks over time, which are made of samples. */
   *withSlices(): Generator<{ line: Line; slices: Slices }> {
-    for (const line of this.lines.values()) if (line.slices !== null) yield { line, slices: line.slices };
+    for (const line of this.lines.values())
+      if (line.slices !== null && line.track.kind !== 'stack') yield { line, slices: line.slices };
   }
 
   tile(track: number, level: number, index: number): Tile {

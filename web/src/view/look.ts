@@ -1,6 +1,7 @@
 // What a timeline shows and where it looks, for all that draws and finds on it.
 
 import type { Theme } from './colour';
+import type { Mark } from './marks';
 import type { Row } from './rows';
 import type { Place, SliceLink } from './source';
 
@@ -32,6 +33,8 @@ export interface Listener {
   hovered(under: Under | null, x: number, y: number): void;
   clicked(under: Under | null): void;
   spanned(from: number, to: number, done: boolean): void;
+  /** A mark was dragged: by its number. */
+  marked(mark: number, at: number): void;
 }
 
 export interface Shown {
@@ -45,6 +48,7 @@ export interface Shown {
   /** A stretch that a finding points to. */
   evidence: [number, number] | null;
   chosen: ReadonlySet<number> | null;
+  marks: readonly Mark[];
 }
 
 export const kFont = '11px system-ui, -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", sans-serif';

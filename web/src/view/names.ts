@@ -1,5 +1,6 @@
 // Names by number: asked for in batches when something shows them.
 
+import { kColours } from './colour';
 import { compactName } from './compact';
 import type { Source } from './source';
 import { oneLine } from './units';
@@ -36,7 +37,7 @@ export class NameStore {
     this.lines.set(id, line);
     return line;
   }
-  /** 0 to 359; -1 while it is not known. */
+  /** Index into Theme.names; -1 while it is not known. */
   hue(id: number): number {
     const hue = id < this.hues.length ? this.hues[id] : -1;
     if (hue < 0) this.missing.add(id);
@@ -65,7 +66,7 @@ export class NameStore {
         ids.forEach((id, i) => {
           this.missing.delete(id);
           this.texts.set(id, names[i] ?? '');
-          this.keepHue(id, (((colors[i] ?? 0) % 360) + 360) % 360);
+          this.keepHue(id, (((colors[i] ?? 0) % kColours) + kColours) % kColours);
         });
         this.changed();
       },

@@ -3,7 +3,7 @@
 import { css } from './colour';
 import { kFont, kRuler, type Look } from './look';
 import { topOf, type Row } from './rows';
-import { moment, tickStep, time } from './units';
+import { moment, oneLine, tickStep, time } from './units';
 
 /** Moments above the rows. */
 export function drawRuler(context: CanvasRenderingContext2D, look: Look): void {
@@ -52,6 +52,17 @@ export function drawRuler(context: CanvasRenderingContext2D, look: Look): void {
     context.fillStyle = isBase ? theme.text : theme.muted;
     context.fillText(text, x + 4, 10);
   }
+  look.shown.marks.forEach(({ at }, i) => {
+    const x = look.xOf(at);
+    if (x < -20 || x > look.width + 20) return;
+    const text = String(i + 1);
+    const w = context.measureText(text).width + 8;
+    context.fillStyle = theme.accent;
+    context.fillRect(Math.round(x), kRuler - 16, w, 14);
+    context.fillRect(Math.round(x), kRuler - 16, 1, 16);
+    context.fillStyle = css(theme.back);
+    context.fillText(text, Math.round(x) + 4, kRuler - 8.5);
+  });
   if (look.pointer !== null) {
     const text = moment(
       look.timeAt(look.pointer.x),
@@ -74,6 +85,42 @@ export function yOf(look: Look, track: number, lane: number): { y: number; exact
     y: topOf(row, look.scroll) + row.first + (row.what === 'slices' ? lane * row.lane : 0) + (row.lane - 2) / 2,
     exact: row.what === 'slices',
   };
+}
+
+/** Marks, and the time from each to the next. */
+function drawMarks(context: CanvasRenderingContext2D, look: Look): void {
+  const { theme, marks } = look.shown;
+  context.font = kFont;
+  context.textBaseline = 'middle';
+  const y = look.height - 12;
+  marks.forEach(({ at, note }, i) => {
+    const x = Math.round(look.xOf(at));
+    context.fillStyle = theme.accent;
+    context.strokeStyle = theme.accent;
+    if (x >= 0 && x <= look.width) context.fillRect(x, 0, 1, look.height);
+    if (note !== '' && x > -400 && x < look.width) {
+      const text = oneLine(note, 60);
+      const w = context.measureText(text).width + 10;
+      const next = marks[i + 1] === undefined ? look.width : look.xOf(marks[i + 1].at);
+      if (w <= next - x - 2) {
+        context.fillStyle = css(theme.group);
+        context.fillRect(x + 1, 24, w, 16);
+        context.fillStyle = theme.text;
+        context.fillText(text, x + 6, 32.5);
+        context.fillStyle = theme.accent;
+      }
+    }
+    const before = i > 0 ? look.xOf(marks[i - 1].at) : null;
+    if (before === null || x < 0 || before > look.width) return;
+    const text = time(at - marks[i - 1].at);
+    const w = context.measureText(text).width + 10;
+    const [a, b] = [Math.max(before, 0), Math.min(x, look.width)];
+    context.fillRect(a, y, b - a, 1);
+    if (b - a < w + 4) return;
+    context.fillRect((a + b - w) / 2, y - 8, w, 16);
+    context.fillStyle = css(theme.back);
+    context.fillText(text, (a + b - w) / 2 + 5, y + 0.5);
+  });
 }
 
 /** What lies over the rows: a span, the mouse, what is selected and what it is connected with. */
@@ -111,6 +158,7 @@ export function drawOverlay(context: CanvasRenderingContext2D, look: Look): void
     context.textBaseline = 'middle';
     context.fillText(text, x + 6, 13.5);
   }
+  drawMarks(context, look);
   if (look.pointer !== null) {
     context.fillStyle = theme.muted;
     context.globalAlpha = 0.35;

@@ -1,7 +1,16 @@
-// Where things lie in time: what a run is shown with at first, and which slices begin and end at known moments.
+// What a document and a run are shown with at first, and which slices begin and end at known moments.
 
-import type { Place, Run, Source, Track, TrackKind } from './source';
+import type { Place, Run, Source, Track, TrackKind, ViewDocument } from './source';
 import { tileSpan } from './tile';
+
+/** Whoever asked to compare two runs sees what changed; profile folders are compared by their counters. */
+export function firstViewOf(document: ViewDocument | null): 'overview' | 'diff' | 'counters' {
+  const { compare = null, runs = [], views = [] } = document ?? {};
+  if (compare === null || !views.includes('diff')) return 'overview';
+  const both = [compare.a, compare.b].map((id) => runs.find((each) => each.id === id));
+  if (both.every((each) => each?.views?.includes('analysis') === true && each.events === 0)) return 'counters';
+  return both.every((each) => (each?.events ?? 0) > 0) ? 'diff' : 'overview';
+}
 
 /** All that takes time, without marks and readings beside it. */
 export function homeOf(run: Run): [number, number] {

@@ -24,6 +24,7 @@ export const topOf = (row: Row, scroll: number): number => (row.pinned ? row.top
 export const kLane = 18;
 const kGroup = 24;
 const kCounter = 40;
+const kStackLane = 14;
 const kFirstRows = 100;
 /** Queues that were busy for less of the run are folded, where there are several. */
 const kIdle = 0.001;
@@ -41,8 +42,10 @@ export interface RowChoice {
   readonly matches: ((name: string) => boolean) | null;
   /** They come first and stay there. */
   readonly pinned: readonly number[];
+  /** They come in this order before the others of their group. */
+  readonly order?: readonly number[];
 }
-const kAll: RowChoice = { hidden: new Set(), matches: null, pinned: [] };
+const kAll: RowChoice = { hidden: new Set(), matches: null, pinned: [], order: [] };
 
 export class TrackTree {
   readonly byId = new Map<number, Track>();
@@ -151,10 +154,18 @@ export class TrackTree {
     return list;
   }
 
+  /** The tracks among which one lies, in order; the second: without any choice. */
+  siblings(id: number, order: readonly number[]): [number[], number[]] {
+    const track = this.byId.get(id);
+    const parent = track === undefined ? -1 : (this.folder.get(id) ?? track.parent);
+    const own = this.children.get(this.byId.has(parent) && parent !== id ? parent : -1) ?? [];
+    return [inOrder(own, order).map((each) => each.id), own.map((each) => each.id)];
+  }
+
   /** The rows of what is looked at with these groups closed; the height of all, and of those pinned at the top. */
   rows(
     closed: ReadonlySet<number>,
-    { hidden, matches, pinned }: RowChoice = kAll,
+    { hidden, matches, pinned, order = [] }: RowChoice = kAll,
   ): { rows: Row[]; height: number; pinned: number } {
     const rows: Row[] = [];
     let top = 0;
@@ -181,14 +192,15 @@ export class TrackTree {
           track.kind === 'group' ||
           (track.events === 0 && below.length > 0));
       const lanes = isFold(track) ? 0 : group ? 1 : Math.max(1, track.lanes);
-      const height = counter ? kCounter : group ? kGroup : lanes * kLane + 6;
+      const high = track.kind === 'stack' ? kStackLane : kLane;
+      const height = counter ? kCounter : group ? kGroup : lanes * high + 6;
       rows.push({
         track,
         depth,
         top,
         height,
         what: counter ? 'counter' : group ? 'group' : 'slices',
-        lane: group ? kGroup - 10 : counter ? kCounter - 6 : kLane,
+        lane: group ? kGroup - 10 : counter ? kCounter - 6 : high,
         first: group ? 5 : 3,
         lanes,
         children: below.length > 0 && !atTop,
@@ -196,16 +208,25 @@ export class TrackTree {
         pinned: atTop,
       });
       top += height;
-      if (open) for (const child of below) visit(child, depth + 1, inside);
+      if (open) for (const child of inOrder(below, order)) visit(child, depth + 1, inside);
     };
     for (const id of pinned) {
       const track = this.byId.get(id);
       if (track !== undefined && !isFold(track)) visit(track, 0, true, true);
     }
     const above = top;
-    for (const track of this.children.get(-1) ?? []) visit(track, 0, false);
+    for (const track of inOrder(this.children.get(-1) ?? [], order)) visit(track, 0, false);
     return { rows, height: top, pinned: above };
   }
+}
+
+function inOrder(list: Track[], order: readonly number[]): Track[] {
+  if (order.length === 0 || !list.some((each) => order.includes(each.id))) return list;
+  const place = (track: Track): number => {
+    const at = order.indexOf(track.id);
+    return at < 0 ? order.length : at;
+  };
+  return [...list].sort((a, b) => place(a) - place(b));
 }
 
 /** The row at a point of the view: pinned ones lie over the others. */

@@ -16,6 +16,7 @@ export type TrackKind =
   | 'telemetry'
   | 'sample'
   | 'message'
+  | 'stack'
   | 'rank'
   | 'group';
 
@@ -36,6 +37,8 @@ export interface Track {
   device?: string;
   /** For how long it was busy, about. */
   busy?: number;
+  /** Of a counter: the trace has sums since a beginning, and this is their growth over time. */
+  rate?: boolean;
   /** A process that only helped others to start, or did nothing that is in the run. */
   helper?: boolean;
 }
@@ -72,8 +75,12 @@ export interface Run {
   dims?: Record<string, number>;
   /** Further views that there are of this run: "ranks", "analysis". */
   views?: string[];
+  /** What its names are: "kernel", "collective", ...; each kind has one colour. */
+  kinds?: NameKind[];
   tracks: Track[];
 }
+
+export type NameKind = 'kernel' | 'collective' | 'copy' | 'api' | 'operator' | 'host' | 'marker' | 'wait';
 
 export interface ViewDocument {
   version: string;
@@ -82,7 +89,8 @@ export interface ViewDocument {
   live?: boolean;
   /** The optional views that the source has: "kernel", "flame", ... */
   views?: string[];
-  compare?: { aligned_on: string | null };
+  /** Two runs that tacho was asked to compare. */
+  compare?: { a: number; b: number } | null;
 }
 
 /** A line of a table of kernels, calls, copies or markers. */
@@ -259,6 +267,8 @@ export interface Diff {
   count: number;
   total_a: number;
   total_b: number;
+  /** What changed, and whether it is more than noise. */
+  sentence?: string;
   remarks: string[];
 }
 
@@ -301,7 +311,7 @@ export interface Source {
     choice: { from?: number; to?: number; threads?: boolean; base?: number; by?: 'function' | 'line' },
     signal?: AbortSignal,
   ): Promise<Flame | null>;
-  /** What changed from run a to run b; served only. */
+  /** What changed from run a to run b. */
   diff(a: number, b: number, by: string, signal?: AbortSignal): Promise<Diff>;
   align(a: number, b: number, signal?: AbortSignal): Promise<Alignment>;
   /** Any further view's JSON ("ranks"); null where there is none. */

@@ -4,7 +4,7 @@ import { themeOf, type Theme } from './colour';
 import { NameStore } from './names';
 import { plainName } from '../model';
 import { TrackChoice } from './track_choice.svelte';
-import { homeOf, slicesAt } from './places';
+import { firstViewOf, homeOf, slicesAt } from './places';
 import { TrackTree } from './rows';
 import type {
   FoundName,
@@ -24,7 +24,7 @@ import { kNoRow, TileStore } from './tile_store';
 export type ViewName = 'overview' | 'timeline' | 'kernels' | 'flame' | 'counters' | 'ranks' | 'sql' | 'diff' | 'code';
 
 /** Keys of the address that belong to single views. */
-const kWords = ['flame', 'zoom', 'diff', 'pair', 'counters', 'code'];
+const kWords = ['flame', 'zoom', 'diff', 'pair', 'counters', 'code', 'sql', 'plot', 'marks'];
 const kViews: ViewName[] = ['overview', 'timeline', 'kernels', 'flame', 'counters', 'ranks', 'sql', 'diff', 'code'];
 
 const sentence = (error: unknown): string => (error instanceof Error ? error.message : String(error));
@@ -373,7 +373,7 @@ export class App {
     const run = number('run');
     if (run !== null && run !== this.run && this.document?.runs.some((each) => each.id === run)) this.open(run);
     const view = hash.get('view');
-    this.view = kViews.find((each) => each === view) ?? kViews[0];
+    this.view = kViews.find((each) => each === view) ?? firstViewOf(this.document);
     const [asked, end] = [number('from'), number('to')];
     const [from, to] = asked !== null && end !== null && end > asked ? [asked, end] : this.home;
     const scroll = Math.max(0, number('scroll') ?? 0);
@@ -601,6 +601,7 @@ export class App {
     const before = this.kernel;
     this.leave();
     this.open(run);
+    this.say('marks', '');
     if (before === null) return;
     await this.chooseKernelNamed(before.text);
     const now: { name: number; text: string } | null = this.kernel;

@@ -38,7 +38,7 @@ export class Timeline implements Look {
   private mouse: { x: number; y: number } | null = null;
   under: Under | null = null;
   private drag: {
-    kind: 'pan' | 'span' | 'edge';
+    kind: 'pan' | 'span' | 'edge' | 'mark';
     x: number;
     y: number;
     from: number;
@@ -400,7 +400,7 @@ export class Timeline implements Look {
     const { x, y } = this.place(event);
     this.flight = null;
     (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
-    let kind: 'pan' | 'span' | 'edge' = ruler || event.shiftKey ? 'span' : 'pan';
+    let kind: 'pan' | 'span' | 'edge' | 'mark' = ruler || event.shiftKey ? 'span' : 'pan';
     let anchor = this.timeAt(x);
     const span = this.shown.span;
     if (span !== null && !event.shiftKey) {
@@ -411,7 +411,27 @@ export class Timeline implements Look {
         anchor = span[1 - near];
       }
     }
+    const mark = ruler ? this.markNear(x) : -1;
+    if (mark >= 0) [kind, anchor] = ['mark', mark];
     this.drag = { kind, x, y, from: this.from, to: this.to, scroll: this.scroll, anchor, moved: false };
+  }
+  /** The mark whose flag lies at this place of the ruler; -1 = none. */
+  private markNear(x: number): number {
+    return this.shown.marks.findIndex(({ at }) => x >= this.xOf(at) - 4 && x <= this.xOf(at) + 16);
+  }
+  /** Where a mark is to be made: at the mouse, or at the near edge of what lies under it; in the middle without a mouse. */
+  markAt(): number {
+    if (this.mouse === null) return (this.from + this.to) / 2;
+    const at = this.timeAt(this.mouse.x);
+    const { under } = this;
+    const edges =
+      under?.what === 'slice'
+        ? [under.start, ...(under.duration < 0 ? [] : [under.start + under.duration])]
+        : under?.what === 'density'
+          ? [under.from, under.to]
+          : [];
+    const near = edges.filter((edge) => Math.abs(this.xOf(edge) - (this.mouse?.x ?? 0)) <= 8);
+    return near.sort((a, b) => Math.abs(a - at) - Math.abs(b - at))[0] ?? at;
   }
   private move(event: PointerEvent): void {
     const { x, y } = this.place(event);
@@ -430,6 +450,9 @@ export class Timeline implements Look {
       const by = ((drag.x - x) * (drag.to - drag.from)) / this.width;
       this.over.style.cursor = 'grabbing';
       this.set(drag.from + by, drag.to + by, drag.scroll + drag.y - y);
+    } else if (drag.kind === 'mark') {
+      this.listener.marked(drag.anchor, this.timeAt(x));
+      this.redrawOver();
     } else {
       const at = Math.max(0, Math.min(this.length, this.timeAt(x)));
       const anchor = Math.max(0, Math.min(this.length, drag.anchor));
@@ -443,10 +466,10 @@ export class Timeline implements Look {
     const { x, y } = this.place(event);
     this.mouse = { x, y };
     if (drag.moved) {
-      if (drag.kind !== 'pan' && this.shown.span !== null)
+      if (drag.kind !== 'pan' && drag.kind !== 'mark' && this.shown.span !== null)
         this.listener.spanned(this.shown.span[0], this.shown.span[1], true);
       this.over.style.cursor = 'default';
-    } else {
+    } else if (drag.kind !== 'mark') {
       this.listener.clicked(drag.kind === 'span' && event.currentTarget === this.ruler ? null : this.find(x, y));
     }
     this.hover();

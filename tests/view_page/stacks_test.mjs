@@ -280,7 +280,7 @@ test('what changed: rows equal tacho diff', async () => {
       )
         break;
     }
-    const number = (text) => (text === '' ? null : Number(text.replace(/[^0-9.e-]/g, '')));
+    const number = (text) => (['', '—'].includes(text) ? null : Number(text.replace(/[^0-9.e-]/g, '')));
     const round = (value) => (value === null ? null : Number(Number(value).toPrecision(6)));
     const rows = [...shown.values()].map(([name, , difference, change, share, totalA, totalB, callsA, callsB]) => [
       number(difference),

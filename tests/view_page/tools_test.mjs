@@ -17,7 +17,7 @@ before(async () => {
   const script = path.join(folder, 'spin.py');
   writeFileSync(
     script,
-    'import time\ndef inner(n):\n    total = 0\n    for i in range(n): total += i * i\n    return total\ndef work(end):\n    while time.time() < end: inner(20000)\ndef main():\n    work(time.time() + 0.8)\n    time.sleep(0.4)\n    work(time.time() + 0.4)\nmain()\n',
+    'import time\ndef inner(n):\n    total = 0\n    for i in range(n): total += i * i\n    return total\ndef work(end):\n    while time.process_time() < end: inner(20000)\ndef main():\n    work(time.process_time() + 0.8)\n    time.sleep(0.4)\n    work(time.process_time() + 0.4)\nmain()\n',
   );
   await run('sys', 'sample', '-q', '-o', sampled, '--', '/usr/bin/python3', script);
 });

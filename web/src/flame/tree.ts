@@ -12,7 +12,15 @@ export interface FlameRun {
   gpuNs: number;
   gpuExactNs: number;
   gpuNearNs: number;
-  frames: { name: string[]; part: string[]; file: string[]; line: number[]; interpreter: boolean[]; kernel?: number[] };
+  frames: {
+    name: string[];
+    part: string[];
+    file: string[];
+    line: number[];
+    interpreter: boolean[];
+    kernel?: number[];
+    collective?: boolean[];
+  };
   nodes: { parent: number[]; frame: number[]; host: number[]; gpu: number[]; samples: number[]; launches: number[] };
 }
 
@@ -74,12 +82,9 @@ export const kParts: Record<string, [string, number, number]> = {
   root: ['all', 220, 8],
 };
 
-/** Of frames of devices: event/collective_kernels.h names the kernels of collectives; copies and fills have no kernel. */
-function lookOf(part: string, name: string, kernel: number | undefined): string {
-  if (part !== 'device') return part;
-  if (/ncclDevKernel|ncclKernel|ncclSymk?DevKernel|rccl_main_kernel|rcclDevKernel|msccl/.test(name))
-    return 'collective';
-  return kernel === 0 ? 'copy' : 'device';
+/** Of frames of devices: copies and fills have no kernel. */
+function lookOf(part: string, collective: boolean | undefined, kernel: number | undefined): string {
+  return part !== 'device' ? part : collective === true ? 'collective' : kernel === 0 ? 'copy' : 'device';
 }
 
 /** Modules of one class are one frame where lines are not told apart: "nn.Module: Block_0" to "_23" are "nn.Module: Block". */
@@ -147,7 +152,7 @@ export function load(runs: FlameRun[], detail: Detail, interpreter: boolean): Fl
       const key = [frame.part, name, placeOf(frame), frame.line].join('\u0000');
       return {
         ...frame,
-        look: lookOf(frame.part, name, f.kernel?.[i]),
+        look: lookOf(frame.part, f.collective?.[i], f.kernel?.[i]),
         kernel: r === 0 ? (f.kernel?.[i] ?? 0) : 0,
         hidden: detail === 'operators' ? kHost.has(frame.part) : !interpreter && f.interpreter[i],
         key,

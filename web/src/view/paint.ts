@@ -10,7 +10,7 @@ import type { Row } from './rows';
 import { kBins, kFailed, tileSpan, type CounterTile } from './tile';
 
 /** Alpha (of 256) of a column that is hardly covered, and what full cover adds to it. */
-const kLeast = 84;
+const kLeast = 120;
 const kFaint = 4;
 
 export interface Scale {

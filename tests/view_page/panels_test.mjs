@@ -404,7 +404,7 @@ test('ranks: one rank shows its times, and ranks without collectives a sentence'
     await opened.page.locator('.nothing').waitFor();
     assert.match(
       await opened.page.locator('.nothing').innerText(),
-      /no collective among the 6 kernels of 2 ranks.*ncclDevKernel/s,
+      /no collective among the 6 kernels of 2 ranks.*nccl/s,
     );
     await opened.close();
   }

@@ -5,7 +5,7 @@
 set -euo pipefail
 
 build=(g++ cmake ninja-build ccache
-  libcli11-dev libfmt-dev libexpected-dev libsqlite3-dev libyaml-cpp-dev libprotozero-dev
+  libfmt-dev libexpected-dev libsqlite3-dev libyaml-cpp-dev libprotozero-dev
   libzstd-dev zlib1g-dev libxxhash-dev robin-map-dev libdw-dev libelf-dev liblzma-dev libbz2-dev
   opencl-headers ocl-icd-opencl-dev liboclgrind-dev llvm-14-dev)
 run=(ocl-icd-libopencl1 pocl-opencl-icd oclgrind)

@@ -1,5 +1,5 @@
-// Options as data, for command lines that do not use CLI11. One table serves the command line, input files, --help and
-// the files that record a run's options (rocprofv3, rocprof-sys).
+// Options as data, for the command lines of other tools. One table serves the command line, input files, --help and the
+// files that record a run's options (rocprofv3, rocprof-sys).
 #pragma once
 
 #include <map>

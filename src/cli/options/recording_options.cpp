@@ -100,7 +100,7 @@ constexpr OptionRow<Request> kOptions[] = {
     {"-o,--output", at<&Request::output>, "trace file (default: <command>.tacho, with a number when that is taken)"},
     {"-f,--format", add_formats,
      "what to write: tacho (default), csv, json, pftrace, rpd, rocpd ... (several with commas)", "FORMAT"},
-    {"--rpd-schema", at<&Request::rpd_schema>, "-f rpd: schema version", "INT", "2 3", shows_default()},
+    {"--rpd-schema", at<&Request::rpd_schema>, "-f rpd: schema version", "N", "2 3", shows_default()},
     {kRanksNames, at<&Request::ranks>, kRanksHelp, "LIST"},
     {"--overwrite", at<&Request::overwrite>, "replace existing outputs"},
     {"--view", at<&Request::view>, "show the run in a browser while it is recorded, and then (tacho view)"},

@@ -1,7 +1,11 @@
-// The words of a command line, for the command lines of other tools, which CLI11 cannot parse: options, the values that
-// belong to them, and where the command begins.
+// The one parser of command lines: which words are options, the values that belong to them, and where the command
+// begins. A tool's own rules are a Syntax: those of tacho's commands are in shared/command_options, those of others
+// beside their tables.
 #pragma once
 
+#include <cstddef>
+#include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,7 +17,9 @@ namespace tacho::cli::options {
 /// An option as it was written: "-o", or "--output" with what stood behind its "=".
 struct Spelling {
   std::string name;
-  std::optional<std::string> attached;
+  std::optional<std::string> attached;  ///< the value in the same word: "--output=x", "-ox", "-o=x"
+  std::string word;                     ///< all of it
+  bool joined = false;                  ///< a short option and its value, or further short options: "-ox"
 };
 
 /// Walks over the words behind the program's name.
@@ -27,28 +33,45 @@ class WordReader {
   bool left() const { return at_ < words_.size(); }
   const std::string& peek() const { return words_[at_]; }
   std::string take() { return std::move(words_[at_++]); }
+  /// How many words are left, "--" and those behind it too.
+  size_t count() const { return words_.size() - at_; }
+  /// Reads `word` next, in place of the one that was taken last.
+  void put_back(std::string word) { words_[--at_] = std::move(word); }
   /// Whether a "--" says where the command begins.
   bool separated() const { return separator_ < words_.size(); }
-  /// Whether a word is left in front of the "--" that there is.
-  bool before_separator() const { return separated() && at_ < separator_; }
 
   /// Takes the next word, an option.
   Spelling take_option();
-  /// The attached value, else the next word; an error where there is none.
-  Result<std::string> value(const Spelling& option);
-  /// Takes words as long as `accepts` wants them.
-  template <typename Accepts>
-  std::vector<std::string> take_while(Accepts&& accepts) {
-    std::vector<std::string> out;
-    while (more() && accepts(peek())) out.push_back(take());
-    return out;
-  }
-  /// The remaining words: the command.
+  /// The remaining words without a "--" before them: the command.
   std::vector<std::string> rest();
 
  private:
   std::vector<std::string> words_;
   size_t at_ = 0, separator_ = 0;
 };
+
+/// How many values an option takes.
+struct Takes {
+  static constexpr size_t kAny = std::numeric_limits<size_t>::max();
+  size_t least = 0;  ///< whatever they look like
+  size_t most = 0;   ///< beyond the least only words that `accepts` wants; 0: a flag
+  std::function<bool(const std::string& word)> accepts = {};  ///< empty: words that are no options
+};
+
+/// The rules of one command line and what becomes of its options.
+class Syntax {
+ public:
+  virtual ~Syntax() = default;
+  virtual bool is_option(const std::string& word) const = 0;
+  /// What the option takes; a fault where there is no such option.
+  virtual Result<Takes> look_up(const Spelling& given) = 0;
+  /// An option with its values: at most as many as it takes, fewer than the least where the words ended.
+  virtual Status take(const Spelling& given, std::vector<std::string> values) = 0;
+  /// A word that is no option is next. Takes it, or returns false: the command begins there.
+  virtual Result<bool> operand(WordReader& words) = 0;
+};
+
+/// Reads options and operands up to the "--", or to where an operand begins the command.
+Status read_options(WordReader& words, Syntax& syntax);
 
 }  // namespace tacho::cli::options

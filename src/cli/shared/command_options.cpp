@@ -1,18 +1,58 @@
-// Options by CLI11 (command_options.h).
+// Options of tacho's commands: declaration, --help and messages (command_options.h).
 #include "cli/shared/command_options.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstdint>
+#include <cstdlib>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
 #include "base/format.h"
+#include "cli/options/option_table.h"
+#include "cli/options/word_reader.h"
 #include "cli/shared/suggest.h"
 
 namespace tacho::cli {
+
+/// An option or argument of a command, and what a command line gave for it.
+struct DeclaredOption {
+  enum class Kind : uint8_t { kFlag, kText, kWhole, kNumber };
+
+  std::vector<std::string> short_names, long_names;  // with their dashes
+  std::string argument;                              // the name without dashes, if it has one
+  std::string help, value_name, default_text;
+  Kind kind = Kind::kText;
+  size_t least = 1, most = 1;  // values; of a flag 0
+  bool required = false;
+  bool means_false = false;  // a flag that makes its variable false
+  size_t group = 0;
+  std::vector<std::function<std::string(const std::string&)>> checks;
+  std::vector<const DeclaredOption*> excluded;
+  std::function<bool(const std::vector<std::string>&)> assign;  // false: a value is no number
+  std::function<std::string()> current;                         // what the variable holds
+  std::vector<std::string> given;
+
+  bool has_dashes() const { return !short_names.empty() || !long_names.empty(); }
+  bool is_named(const std::string& name) const {
+    const auto in = [&](const std::vector<std::string>& names) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    return in(short_names) || in(long_names);
+  }
+  /// "--output", or the argument's name.
+  const std::string& name() const {
+    return !long_names.empty() ? long_names.front() : !short_names.empty() ? short_names.front() : argument;
+  }
+};
+
 namespace {
+
+using options::Spelling;
+using options::Takes;
+using Kind = DeclaredOption::Kind;
 
 std::string upper(std::string text) {
   for (char& c : text) c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -26,33 +66,26 @@ std::string alternatives(const std::vector<std::string>& words) {
   return out;
 }
 
-// CLI11 tells of a value in its own words, such as UINT or TEXT: one for people instead. The words
-// that a command gave (type_name) stay.
-std::string value_word(const CLI::Option* option) {
-  const std::string word = option->get_type_name();
-  if (word == "INT" || word == "UINT" || word == "FLOAT") return "N";
-  if (word != "TEXT" && !word.empty()) return word;
-  if (option->get_lnames().empty()) return "TEXT";
-  const std::string& name = option->get_lnames().front();
+// The word for a value in --help: what the command says (type_name), else by the kind or the option's name.
+std::string value_word(const DeclaredOption& option) {
+  if (!option.value_name.empty()) return option.value_name;
+  if (option.kind == Kind::kWhole || option.kind == Kind::kNumber) return "N";
+  if (option.long_names.empty()) return "TEXT";
+  const std::string name = option.long_names.front().substr(2);
   if (name.size() <= 2) return "WHAT";
   if (name == "output" || name == "base" || name == "script") return "FILE";
   const size_t dash = name.rfind('-');
   return upper(dash == std::string::npos ? name : name.substr(dash + 1));
 }
 
-// The name of a positional argument as the usage line has it: FILE, INPUTS...
-std::string placeholder(const CLI::Option* option) {
-  const std::string name = upper(option->get_name(true, false));
-  return option->get_expected_max() > 1 ? name + "..." : name;
+// The name of an argument as the usage line has it: FILE, INPUTS...
+std::string placeholder(const DeclaredOption& option) {
+  return upper(option.argument) + (option.most > 1 ? "..." : "");
 }
 
 // "--output" of an option, FILE of an argument: how messages call it.
-std::string called(const CLI::Option* option) {
-  return option->get_positional() ? upper(option->get_name(true, false)) : option->get_name();
-}
-
-bool is_flag(const CLI::Option* option) {
-  return option->get_items_expected_max() == 0;
+std::string called(const DeclaredOption& option) {
+  return option.argument.empty() ? option.name() : upper(option.argument);
 }
 
 // Whether a help text tells of the default itself.
@@ -69,65 +102,6 @@ std::pair<std::string, std::string> split_examples(const std::string& footer) {
   return {footer.substr(0, end), footer.substr(std::min(end + 1, footer.size()))};
 }
 
-// Usage names the command as users type it, examples follow it, groups of options become headings.
-class HelpFormatter : public CLI::Formatter {
- public:
-  HelpFormatter(std::string more, std::string examples) : more_(std::move(more)), examples_(std::move(examples)) {
-    label("Positionals", "Arguments");
-  }
-  std::string make_usage(const CLI::App* app, std::string name) const override {
-    std::string usage = "Usage: " + (name.empty() ? app->get_name() : name);
-    for (const CLI::Option* option : app->get_options())
-      if (option->get_positional() && option->get_required()) usage += " " + placeholder(option);
-    for (const CLI::Option* option : app->get_options())
-      if (option->get_positional() && !option->get_required()) usage += " [" + placeholder(option) + "]";
-    usage += " [options]";
-    if (app->get_prefix_command()) usage += " -- program [arguments]";
-    usage += (more_.empty() ? "" : " ") + more_ + "\n";
-    const std::string examples = examples_.empty() ? split_examples(app->get_footer()).first : examples_;
-    return examples.empty() ? usage : usage + "\n" + examples + "\n";
-  }
-  std::string make_footer(const CLI::App* app) const override {
-    const std::string rest = split_examples(app->get_footer()).second;
-    return rest.empty() ? rest : rest.substr(rest.find_first_not_of('\n')) + "\n";
-  }
-  std::string make_expanded(const CLI::App* group) const override {
-    std::string out;
-    for (const CLI::Option* option : group->get_options())
-      if (option != group->get_help_ptr()) out += make_option(option, false);
-    return "\n" + group->get_group() + ":\n" + out;
-  }
-  std::string make_option(const CLI::Option* option, bool positional) const override {
-    positional_ = positional;
-    return CLI::Formatter::make_option(option, positional);
-  }
-  std::string make_option_name(const CLI::Option* option, bool positional) const override {
-    if (positional) return placeholder(option);
-    std::string name = CLI::Formatter::make_option_name(option, false);
-    // CLI11 says of a flag such as --no-lines what it assigns.
-    if (const size_t at = name.find("{false}"); at != std::string::npos) name.erase(at, 7);
-    for (size_t at = name.find(','); at != std::string::npos; at = name.find(',', at + 2)) name.insert(at + 1, " ");
-    return name;
-  }
-  std::string make_option_opts(const CLI::Option* option) const override {
-    if (is_flag(option) || positional_) return {};
-    const bool many = option->get_expected_max() == CLI::detail::expected_max_vector_size;
-    const std::string word = value_word(option) + (many ? "..." : "");
-    return option->get_items_expected_min() == 0 ? " [" + word + "]" : " " + word;
-  }
-  std::string make_option_desc(const CLI::Option* option) const override {
-    std::string text = option->get_description();
-    const std::string& otherwise = option->get_default_str();
-    if (!is_flag(option) && !otherwise.empty() && !tells_default(text))
-      text += (text.empty() ? "(default: " : " (default: ") + otherwise + ")";
-    return text;
-  }
-
- private:
-  std::string more_, examples_;
-  mutable bool positional_ = false;  // of the option that is being written: an argument, whose name is its value's
-};
-
 // "" if `text` is one of `words`, else what to choose.
 std::string none_of(const std::vector<std::string>& words, const std::string& text) {
   if (std::find(words.begin(), words.end(), text) != words.end()) return {};
@@ -137,129 +111,197 @@ std::string none_of(const std::vector<std::string>& words, const std::string& te
 }
 
 // Adds the words that `option` takes to its help, unless that names them.
-void tell(CLI::Option& option, const std::vector<std::string>& words) {
-  const std::string& text = option.get_description();
+void tell(DeclaredOption& option, const std::vector<std::string>& words) {
+  const std::string& text = option.help;
   const auto named = [&](const std::string& word) { return text.find(word) != std::string::npos; };
   if (std::all_of(words.begin(), words.end(), named)) return;
-  option.description(fmt::format("{}{}({})", text, text.empty() ? "" : " ", alternatives(words)));
+  option.help = fmt::format("{}{}({})", text, text.empty() ? "" : " ", alternatives(words));
+}
+
+// Numbers as C writes them: 10, 0x10, 1e3 where `value` may have a fraction.
+template <typename Number>
+bool read_number(const std::string& text, Number& value) {
+  if (text.empty()) return false;
+  char* end = nullptr;
+  errno = 0;
+  bool fits = true;
+  if constexpr (std::is_floating_point_v<Number>) {
+    value = static_cast<Number>(std::strtod(text.c_str(), &end));
+  } else if constexpr (std::is_unsigned_v<Number>) {
+    const unsigned long long whole = std::strtoull(text.c_str(), &end, 0);
+    fits = errno == 0 && whole <= std::numeric_limits<Number>::max();
+    value = static_cast<Number>(whole);
+  } else {
+    const long long whole = std::strtoll(text.c_str(), &end, 0);
+    fits = errno == 0 && whole >= std::numeric_limits<Number>::min() && whole <= std::numeric_limits<Number>::max();
+    value = static_cast<Number>(whole);
+  }
+  return fits && end == text.c_str() + text.size();
 }
 
 std::optional<double> number_in(const std::string& text) {
   double value = 0;
-  if (!CLI::detail::lexical_cast(text, value)) return {};
+  if (!read_number(text, value)) return {};
   return value;
 }
 
-void collect_names(const CLI::App& app, std::vector<std::string>& names) {
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  for (const CLI::App* group : app.get_subcommands([](const CLI::App*) { return true; })) collect_names(*group, names);
+bool read_value(const std::string& text, std::string& value) {
+  value = text;
+  return true;
+}
+template <typename Number>
+requires std::is_arithmetic_v<Number>
+bool read_value(const std::string& text, Number& value) {
+  return read_number(text, value);
+}
+template <typename Inner>
+bool read_value(const std::string& text, std::optional<Inner>& value) {
+  return read_value(text, value.emplace());
 }
 
-// The option that a message of CLI11 begins with or names; nullptr if there is none.
-const CLI::Option* option_of(const CLI::App& app, std::string_view message) {
-  for (const CLI::Option* option : app.get_options()) {
-    const std::string name = option->get_name();
-    if (name.empty() || !message.starts_with(name)) continue;
-    if (const char after = message.size() > name.size() ? message[name.size()] : ' '; after == ':' || after == ' ')
-      return option;
-  }
-  for (const CLI::App* group : app.get_subcommands([](const CLI::App*) { return true; }))
-    if (const CLI::Option* const found = option_of(*group, message)) return found;
-  return nullptr;
-}
-
-bool takes_whole_numbers(const CLI::Option* option) {
-  const std::string type = option->get_type_name();
-  return type.starts_with("INT") || type.starts_with("UINT");
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : " ") + word;
-  return out;
-}
-
-// What CLI11's `message` says, in plain words.
-std::string plain_words(const CLI::App& app, const CLI::ParseError& error) {
-  std::string message = error.what();
-  if (!message.empty() && message.back() == '\n') message.pop_back();
-  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
-    constexpr std::string_view kHead = "Could not convert: ";
-    const std::string_view rest = std::string_view(message).substr(message.starts_with(kHead) ? kHead.size() : 0);
-    if (const CLI::Option* const option = option_of(app, rest))
-      return fmt::format("{} {}: write a {}number", called(option), joined(option->results()),
-                         takes_whole_numbers(option) ? "whole " : "");
-    return message;
-  }
-  const CLI::Option* const option = option_of(app, message);
-  if (option == nullptr) return message;
-  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
-    return option->get_positional() ? fmt::format("{} is missing: {}{}", called(option), app.get_name(),
-                                                  [&] {
-                                                    std::string all;
-                                                    for (const CLI::Option* each : app.get_options())
-                                                      if (each->get_positional() && each->get_required())
-                                                        all += " " + placeholder(each);
-                                                    return all;
-                                                  }())
-                                    : fmt::format("{} {} is missing", called(option), value_word(option));
-  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
-    if (option->get_type_size() == 0) return fmt::format("{} takes no value", called(option));
-    return option->count() > 1 ? fmt::format("{} {} is given {} times, and takes one value", called(option),
-                                             value_word(option), option->count())
-                               : fmt::format("{} {}: the value is missing", called(option), value_word(option));
-  }
-  if (dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr)
-    if (const size_t at = message.find(" excludes "); at != std::string::npos)
-      return fmt::format("{} and {} do not go together", called(option), message.substr(at + 10));
-  return message;
-}
-
-std::string sentence(const CommandOptions& options, const CLI::App& app, const CLI::ParseError& error) {
-  std::string message;
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    // CLI11 lists them in reverse.
-    const std::vector<std::string> words = options.remaining();
-    message = words.size() > 1 ? "these arguments were not expected:" : "this argument was not expected:";
-    for (const std::string& word : words) message += " " + word;
-    const auto dashed =
-        std::find_if(words.begin(), words.end(), [](const std::string& w) { return w.starts_with('-'); });
-    if (dashed != words.end()) {
-      const std::vector<std::string> names = options.option_names();
-      message += suggestion(names, *dashed == "-f" ? "--output-format" : *dashed == "-o" ? "--output" : *dashed);
-    }
+template <typename Value>
+bool assign_values(const std::vector<std::string>& texts, Value& value) {
+  if constexpr (requires {
+                  value.push_back({});
+                  value.clear();
+                } &&
+                !std::is_same_v<Value, std::string>) {
+    value.clear();
+    return std::all_of(texts.begin(), texts.end(),
+                       [&](const std::string& text) { return read_value(text, value.emplace_back()); });
   } else {
-    message = plain_words(app, error);
+    return read_value(texts.back(), value);
   }
-  return message + "; see " + options.name() + " --help";
 }
+
+template <typename Value>
+std::string text_of(const Value& value) {
+  if constexpr (std::is_same_v<Value, std::string>)
+    return value;
+  else if constexpr (std::is_integral_v<Value>)
+    return fmt::format("{}", value);
+  else if constexpr (std::is_floating_point_v<Value>)
+    return fmt::format("{:g}", value);
+  else if constexpr (requires { value.value(); })
+    return value ? text_of(*value) : std::string();
+  else
+    return value.empty() ? std::string() : fmt::format("[{}]", fmt::join(value, ","));
+}
+
+template <typename Value>
+struct ItemOf {
+  using Type = Value;
+};
+template <typename Value>
+requires requires {
+  typename Value::value_type;
+} &&(!std::is_same_v<Value, std::string>)struct ItemOf<Value> {
+  using Type = typename Value::value_type;
+};
 
 }  // namespace
 
+// What is read of one command line: the rules of tacho's own options.
+class CommandOptions::Reading : public options::Syntax {
+ public:
+  Reading(CommandOptions& all, options::WordReader& words) : all_(all), words_(words) {}
+
+  bool is_option(const std::string& word) const override {
+    const auto begins = [](char c) { return c != '-' && c != '!' && c != ' ' && c != '\n'; };
+    if (word.size() > 2 && word.starts_with("--")) return begins(word[2]);
+    if (word.size() < 2 || word[0] != '-' || !begins(word[1])) return false;
+    const bool digit = word[1] >= '0' && word[1] <= '9';
+    return !digit || find(word.substr(0, 2)) != nullptr;
+  }
+
+  Result<Takes> look_up(const Spelling& given) override {
+    DeclaredOption* const option = find(given.name);
+    if (option == nullptr) return Takes{0, given.joined ? size_t{1} : size_t{0}, nullptr};
+    if (option->most == 1) return Takes{option->least, 1, nullptr};
+    // What an argument that must be there needs stays for it.
+    return Takes{option->least, option->most,
+                 [this](const std::string& word) { return !is_option(word) && words_.count() > arguments_missing(); }};
+  }
+
+  Status take(const Spelling& given, std::vector<std::string> values) override {
+    DeclaredOption* const option = find(given.name);
+    if (option == nullptr) {
+      all_.remaining_.push_back(given.word);
+      return {};
+    }
+    if (option->kind == Kind::kFlag) {
+      const std::optional<bool> yes = values.empty() ? std::optional(true) : options::truth(values.front());
+      if (!yes) return fail("{}={}: a flag takes no value but yes or no", given.name, values.front());
+      option->given.emplace_back(*yes != option->means_false ? "1" : "0");
+      return {};
+    }
+    const bool number = option->kind == Kind::kWhole || option->kind == Kind::kNumber;
+    if (values.size() < option->least || (number && !values.empty() && values.front().empty()))
+      return fail("{} {}: the value is missing", called(*option), value_word(*option));
+    if (values.empty()) values.emplace_back();
+    option->given.insert(option->given.end(), values.begin(), values.end());
+    return {};
+  }
+
+  Result<bool> operand(options::WordReader& words) override {
+    if (argument(words.peek())) {
+      words.take();
+      return true;
+    }
+    if (all_.prefix_command_) return false;
+    all_.remaining_.push_back(words.take());
+    return true;
+  }
+
+  // Gives the word to the first argument that lacks one.
+  bool argument(const std::string& word) {
+    for (const auto& option : all_.options_)
+      if (!option->argument.empty() && (option->given.empty() || option->most > 1)) {
+        option->given.push_back(word);
+        return true;
+      }
+    return false;
+  }
+
+ private:
+  DeclaredOption* find(const std::string& name) const {
+    for (const auto& option : all_.options_)
+      if (option->is_named(name)) return option.get();
+    return nullptr;
+  }
+  size_t arguments_missing() const {
+    return static_cast<size_t>(std::count_if(all_.options_.begin(), all_.options_.end(), [](const auto& option) {
+      return !option->argument.empty() && option->required && option->given.empty();
+    }));
+  }
+
+  CommandOptions& all_;
+  options::WordReader& words_;
+};
+
 CommandOption& CommandOption::required() {
-  option_->required();
+  option_->required = true;
   return *this;
 }
 
 CommandOption& CommandOption::type_name(const std::string& name) {
-  option_->type_name(name);
+  option_->value_name = name;
   return *this;
 }
 
 CommandOption& CommandOption::capture_default_str() {
-  option_->capture_default_str();
+  if (option_->current) option_->default_text = option_->current();
   return *this;
 }
 
 CommandOption& CommandOption::default_str(const std::string& text) {
-  option_->default_str(text);
+  option_->default_text = text;
   return *this;
 }
 
 CommandOption& CommandOption::expected(int least, int most) {
-  option_->expected(least, most);
+  option_->least = static_cast<size_t>(least);
+  option_->most = most < 0 ? Takes::kAny : static_cast<size_t>(most);
   return *this;
 }
 
@@ -288,7 +330,7 @@ CommandOption& CommandOption::between(int least, int most) {
 }
 
 CommandOption& CommandOption::between(double least, double most) {
-  if (most < 1e8) option_->description(fmt::format("{} ({} to {})", option_->get_description(), least, most));
+  if (most < 1e8) option_->help = fmt::format("{} ({} to {})", option_->help, least, most);
   return check([least, most](const std::string& text) {
     const auto number = number_in(text);
     // Text that is no number is refused, by its type, when it is converted.
@@ -306,56 +348,101 @@ CommandOption& CommandOption::positive() {
 }
 
 CommandOption& CommandOption::check(const std::function<std::string(const std::string& text)>& wrong) {
-  option_->check(wrong);
+  option_->checks.push_back(wrong);
   return *this;
 }
 
 CommandOption& CommandOption::excludes(const CommandOption& other) {
-  option_->excludes(other.option_);
+  option_->excluded.push_back(other.option_);
+  other.option_->excluded.push_back(option_);
   return *this;
 }
 
 size_t CommandOption::count() const {
-  return option_->count();
+  return option_->given.size();
 }
 
 CommandOptions::CommandOptions(const std::string& description, const std::string& name)
-    : app_(std::make_unique<CLI::App>(description, name)), section_(app_.get()) {
-  app_->set_help_flag("-h,--help", "this text");
+    : description_(description), name_(name) {
+  declare("-h,--help", "this text").kind = Kind::kFlag;
+  options_.front()->least = options_.front()->most = 0;
 }
 
 CommandOptions::~CommandOptions() = default;
 
-template <typename Value>
-CommandOption CommandOptions::add_option(const std::string& names, Value& value, const std::string& help) {
-  CommandOption option(section_->add_option(names, value, help));
-  if constexpr (std::is_unsigned_v<Value> || std::is_same_v<Value, std::optional<size_t>> ||
-                std::is_same_v<Value, std::optional<uint16_t>>)
-    option.check([](const std::string& text) {
-      // CLI11 would take -1 for the largest number.
-      return text.starts_with('-') ? "choose a whole number from 0 on, not " + text : std::string();
-    });
+DeclaredOption& CommandOptions::declare(const std::string& names, const std::string& help) {
+  DeclaredOption& option = *options_.emplace_back(std::make_unique<DeclaredOption>());
+  option.help = help;
+  option.group = group_;
+  for (size_t at = 0; at <= names.size();) {
+    const size_t end = std::min(names.find(',', at), names.size());
+    std::string name = names.substr(at, end - at);
+    at = end + 1;
+    if (name.starts_with('!')) {
+      option.means_false = true;
+      name.erase(0, 1);
+    }
+    (name.starts_with("--")  ? option.long_names.emplace_back()
+     : name.starts_with('-') ? option.short_names.emplace_back()
+                             : option.argument) = name;
+  }
   return option;
 }
 
+template <typename Value>
+CommandOption CommandOptions::add_option(const std::string& names, Value& value, const std::string& help) {
+  using Item = typename ItemOf<Value>::Type;
+  DeclaredOption& option = declare(names, help);
+  option.kind = std::is_same_v<Item, std::string> ? Kind::kText
+                : std::is_integral_v<Item>        ? Kind::kWhole
+                                                  : Kind::kNumber;
+  if constexpr (std::is_same_v<Value, std::vector<Item>>) option.most = Takes::kAny;
+  option.assign = [&value](const std::vector<std::string>& texts) { return assign_values(texts, value); };
+  option.current = [&value] { return text_of(value); };
+  if constexpr (std::is_unsigned_v<Item>)
+    option.checks.emplace_back([](const std::string& text) {
+      return text.starts_with('-') ? "choose a whole number from 0 on, not " + text : std::string();
+    });
+  return CommandOption(&option);
+}
+
 CommandOption CommandOptions::add_flag(const std::string& names, bool& value, const std::string& help) {
-  return CommandOption(section_->add_flag(names, value, help));
+  DeclaredOption& option = declare(names, help);
+  option.kind = Kind::kFlag;
+  option.least = option.most = 0;
+  option.assign = [&value](const std::vector<std::string>& texts) {
+    value = texts.back() == "1";
+    return true;
+  };
+  return CommandOption(&option);
 }
 
 CommandOption CommandOptions::add_option_function(const std::string& names,
                                                   const std::function<void(const std::string&)>& take,
                                                   const std::string& help) {
-  return CommandOption(section_->add_option_function<std::string>(names, take, help));
+  DeclaredOption& option = declare(names, help);
+  option.assign = [take](const std::vector<std::string>& texts) {
+    take(texts.back());
+    return true;
+  };
+  return CommandOption(&option);
 }
 
 CommandOption CommandOptions::add_list_function(const std::string& names,
                                                 const std::function<void(const std::vector<std::string>&)>& take,
                                                 const std::string& help) {
-  return CommandOption(section_->add_option_function<std::vector<std::string>>(names, take, help));
+  DeclaredOption& option = declare(names, help);
+  option.most = Takes::kAny;
+  option.assign = [take](const std::vector<std::string>& texts) {
+    take(texts);
+    return true;
+  };
+  return CommandOption(&option);
 }
 
 void CommandOptions::open_group(const std::string& heading) {
-  section_ = heading.empty() ? app_.get() : app_->add_option_group(heading);
+  if (!heading.empty()) headings_.push_back(heading);
+  group_ = heading.empty() ? 0 : headings_.size();
 }
 
 void CommandOptions::examples(const std::string& lines) {
@@ -363,42 +450,151 @@ void CommandOptions::examples(const std::string& lines) {
 }
 
 void CommandOptions::footer(const std::string& text) {
-  app_->footer(text);
+  footer_ = text;
 }
 
 void CommandOptions::prefix_command() {
-  app_->prefix_command();
+  prefix_command_ = true;
+}
+
+Status CommandOptions::read(int argc, char** argv) {
+  options::WordReader words(argc, argv);
+  Reading reading(*this, words);
+  TACHO_TRY(options::read_options(words, reading));
+  const bool separated = words.left() && words.peek() == "--";
+  std::vector<std::string> rest = words.rest();
+  if (prefix_command_) {
+    if (separated) remaining_.emplace_back("--");
+    remaining_.insert(remaining_.end(), rest.begin(), rest.end());
+    return {};
+  }
+  for (const std::string& word : rest)
+    if (!reading.argument(word)) behind_separator_.push_back(word);
+  return {};
+}
+
+Status CommandOptions::assign_all() {
+  for (const auto& option : options_) {
+    if (option->given.empty() || !option->assign) continue;
+    for (const std::string& text : option->given)
+      for (const auto& check : option->checks)
+        if (const std::string wrong = check(text); !wrong.empty()) return fail("{}: {}", option->name(), wrong);
+    if (option->most == 1 && option->given.size() > 1)
+      return fail("{} {} is given {} times, and takes one value", called(*option), value_word(*option),
+                  option->given.size());
+    if (!option->assign(option->given))
+      return fail("{} {}: write a {}number", called(*option), fmt::join(option->given, " "),
+                  option->kind == Kind::kWhole ? "whole " : "");
+  }
+  for (const auto& option : options_) {
+    if (option->required && option->given.empty()) {
+      if (option->argument.empty()) return fail("{} {} is missing", called(*option), value_word(*option));
+      std::string all;
+      for (const auto& each : options_)
+        if (!each->argument.empty() && each->required) all += " " + placeholder(*each);
+      return fail("{} is missing: {}{}", called(*option), name_, all);
+    }
+    for (const DeclaredOption* other : option->excluded)
+      if (!option->given.empty() && !other->given.empty())
+        return fail("{} and {} do not go together", called(*option), other->name());
+  }
+  return {};
+}
+
+// What is left over where nothing may be.
+Status CommandOptions::check_remaining() const {
+  std::vector<std::string> words = remaining_;
+  words.insert(words.end(), behind_separator_.begin(), behind_separator_.end());
+  if (prefix_command_ || words.empty()) return {};
+  std::string message = words.size() > 1 ? "these arguments were not expected:" : "this argument was not expected:";
+  for (const std::string& word : words) message += " " + word;
+  const auto dashed =
+      std::find_if(remaining_.begin(), remaining_.end(), [](const std::string& w) { return w.starts_with('-'); });
+  if (dashed != remaining_.end()) {
+    const std::vector<std::string> names = option_names();
+    message += suggestion(names, *dashed == "-f" ? "--output-format" : *dashed == "-o" ? "--output" : *dashed);
+  }
+  return fail("{}", message);
 }
 
 CommandOptions::Parsed CommandOptions::parse(int argc, char** argv) {
-  Parsed parsed;
-  try {
-    app_->parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    parsed.help = true;
-  } catch (const CLI::ParseError& error) {
-    parsed.mistake = sentence(*this, *app_, error);
-  }
-  return parsed;
+  const auto wrong = [this](const Status& status) {
+    return Parsed{false, status.error().message + "; see " + name() + " --help"};
+  };
+  if (const Status done = read(argc, argv); !done) return wrong(done);
+  if (!options_.front()->given.empty()) return {true, std::nullopt};
+  if (const Status done = assign_all(); !done) return wrong(done);
+  if (const Status done = check_remaining(); !done) return wrong(done);
+  return {};
 }
 
 std::string CommandOptions::name() const {
-  return app_->get_name();
+  return name_;
 }
 
 std::vector<std::string> CommandOptions::remaining() const {
-  return app_->remaining();
+  return remaining_;
 }
 
 std::vector<std::string> CommandOptions::option_names() const {
   std::vector<std::string> names;
-  collect_names(*app_, names);
+  for (const auto& option : options_) names.insert(names.end(), option->long_names.begin(), option->long_names.end());
   return names;
 }
 
+// A line of --help, or two where the names are long.
+std::string CommandOptions::option_line(const DeclaredOption& option, bool as_argument) {
+  constexpr size_t kColumn = 30;
+  std::string names = as_argument ? placeholder(option) : std::string();
+  if (!as_argument) {
+    for (const auto* list : {&option.short_names, &option.long_names})
+      for (const std::string& name : *list) names += (names.empty() ? "" : ", ") + name;
+    if (option.kind != Kind::kFlag) {
+      const std::string word = value_word(option) + (option.most == Takes::kAny ? "..." : "");
+      names += option.least == 0 ? " [" + word + "]" : " " + word;
+    }
+  }
+  std::string text = option.help;
+  if (option.kind != Kind::kFlag && !option.default_text.empty() && !tells_default(text))
+    text += (text.empty() ? "(default: " : " (default: ") + option.default_text + ")";
+  std::string line = fmt::format("  {:<{}}", names, kColumn - 2);
+  if (text.empty()) return line + "\n";
+  if (names.size() + 2 >= kColumn) line += "\n" + std::string(kColumn, ' ');
+  for (const char c : text) {
+    line += c;
+    if (c == '\n') line += std::string(kColumn, ' ');
+  }
+  return line + "\n";
+}
+
+std::string CommandOptions::usage(const std::string& more) const {
+  std::string usage = "Usage: " + name_;
+  for (const bool required : {true, false})
+    for (const auto& option : options_)
+      if (!option->argument.empty() && option->required == required)
+        usage += required ? " " + placeholder(*option) : " [" + placeholder(*option) + "]";
+  usage += " [options]";
+  if (prefix_command_) usage += " -- program [arguments]";
+  usage += (more.empty() ? "" : " ") + more + "\n";
+  const std::string examples = examples_.empty() ? split_examples(footer_).first : examples_;
+  return examples.empty() ? usage : usage + "\n" + examples + "\n";
+}
+
 std::string CommandOptions::help(const std::string& more) const {
-  app_->formatter(std::make_shared<HelpFormatter>(more, examples_));
-  return app_->help();
+  std::string out = description_.empty() ? std::string() : description_ + "\n";
+  out += usage(more);
+  std::string arguments;
+  for (const auto& option : options_)
+    if (!option->argument.empty()) arguments += option_line(*option, true);
+  if (!arguments.empty()) out += "\nArguments:\n" + arguments;
+  for (size_t group = 0; group <= headings_.size(); ++group) {
+    out += group == 0 ? "\nOptions:\n" : "\n" + headings_[group - 1] + ":\n";
+    for (const auto& option : options_)
+      if (option->group == group && option->has_dashes()) out += option_line(*option, false);
+  }
+  const std::string rest = split_examples(footer_).second;
+  out += '\n';
+  return rest.empty() ? out : out + rest.substr(rest.find_first_not_of('\n')) + "\n";
 }
 
 // The types of values.

@@ -1,5 +1,4 @@
-// The options of a command: declared, parsed and shown in --help. CLI11 does this behind command_options.cpp, the only
-// file that includes its headers: they take longer to compile than most commands.
+// The options of a command of tacho: declared, parsed (options/word_reader.h) and shown in --help.
 #pragma once
 
 #include <functional>
@@ -8,12 +7,11 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
+#include "base/result.h"
 
 namespace tacho::cli {
+
+struct DeclaredOption;
 
 /// One declared option. A copy is the same option.
 class CommandOption {
@@ -43,8 +41,8 @@ class CommandOption {
 
  private:
   friend class CommandOptions;
-  explicit CommandOption(CLI::Option* option) : option_(option) {}
-  CLI::Option* option_;
+  explicit CommandOption(DeclaredOption* option) : option_(option) {}
+  DeclaredOption* option_;
 };
 
 class CommandOptions {
@@ -89,9 +87,21 @@ class CommandOptions {
   std::string help(const std::string& more) const;
 
  private:
-  std::unique_ptr<CLI::App> app_;
-  std::string examples_;
-  CLI::App* section_;  // what takes the next option
+  class Reading;  // of one command line
+
+  DeclaredOption& declare(const std::string& names, const std::string& help);
+  Status read(int argc, char** argv);
+  Status assign_all();
+  Status check_remaining() const;
+  static std::string option_line(const DeclaredOption& option, bool as_argument);
+  std::string usage(const std::string& more) const;
+
+  std::string description_, name_, examples_, footer_;
+  bool prefix_command_ = false;
+  std::vector<std::string> headings_;  // of the groups
+  size_t group_ = 0;                   // that takes the next option: 0 = below no heading of its own
+  std::vector<std::unique_ptr<DeclaredOption>> options_;
+  std::vector<std::string> remaining_, behind_separator_;  // words that nothing takes; of those behind "--"
 };
 
 }  // namespace tacho::cli

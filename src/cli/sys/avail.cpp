@@ -115,48 +115,71 @@ constexpr ViewOption kViewOptions[] = {
     {" -f --filename -p --hl --highlight --monochrome --debug --verbose "},
 };
 
-// Sets the member of an option from its words.
-Status take_option(View& view, const ViewOption& option, const options::Spelling& given, options::WordReader& words) {
-  if (const auto* const flag = std::get_if<bool View::*>(&option.member)) view.** flag = true;
-  if (const auto* const list = std::get_if<std::vector<std::string> View::*>(&option.member)) {
-    const auto more = given.attached ? std::vector<std::string>{*given.attached}
-                                     : words.take_while([](const std::string& word) { return !word.starts_with("-"); });
-    if (more.empty()) return fail("{} wants a value", given.name);
-    (view.**list).insert((view.**list).end(), more.begin(), more.end());
+// The rules of this command line.
+class ViewSyntax : public options::Syntax {
+ public:
+  explicit ViewSyntax(View& view) : view_(view) {}
+
+  bool is_option(const std::string& word) const override { return word.starts_with("-"); }
+
+  Result<options::Takes> look_up(const options::Spelling& given) override {
+    option_ = nullptr;
+    if (given.name == "-a" || given.name == "--all") return options::Takes{0, 0, nullptr};
+    if (given.name == "-G" || given.name == "--generate-config") return options::Takes{0, 1, nullptr};
+    const std::string padded = fmt::format(" {} ", given.name);
+    option_ = std::find_if(std::begin(kViewOptions), std::end(kViewOptions),
+                           [&](const ViewOption& each) { return each.names.find(padded) != std::string_view::npos; });
+    if (option_ == std::end(kViewOptions)) return fail("there is no option {}; see --help", given.name);
+    if (member<std::vector<std::string>>() != nullptr)
+      return options::Takes{0, given.attached ? 1 : options::Takes::kAny, nullptr};
+    return member<std::string>() != nullptr || member<size_t>() != nullptr ? options::Takes{1, 1, nullptr}
+                                                                           : options::Takes{0, 0, nullptr};
   }
-  if (const auto* const text = std::get_if<std::string View::*>(&option.member)) {
-    TACHO_ASSIGN(view.**text, words.value(given));
+
+  Status take(const options::Spelling& given, std::vector<std::string> values) override {
+    if (option_ == nullptr) {
+      if (given.name == "-a" || given.name == "--all") {
+        view_.settings = view_.components = view_.counters = view_.devices = view_.description = view_.advanced = true;
+      } else {
+        view_.config = true;
+        view_.config_file = values.empty() ? "rocprof-sys.cfg" : values.front();
+      }
+      return {};
+    }
+    if (const auto* const flag = member<bool>()) {
+      view_.** flag = true;
+      return {};
+    }
+    if (std::holds_alternative<std::monostate>(option_->member)) return {};
+    if (values.empty()) return fail("{} wants a value", given.name);
+    if (const auto* const list = member<std::vector<std::string>>())
+      (view_.**list).insert((view_.**list).end(), values.begin(), values.end());
+    if (const auto* const text = member<std::string>()) view_.** text = values.front();
+    if (const auto* const number = member<size_t>())
+      view_.** number = std::strtoul(values.front().c_str(), nullptr, 10);
+    return {};
   }
-  if (const auto* const number = std::get_if<size_t View::*>(&option.member)) {
-    TACHO_ASSIGN(const std::string text, words.value(given));
-    view.** number = std::strtoul(text.c_str(), nullptr, 10);
+
+  Result<bool> operand(options::WordReader& words) override {
+    return fail("there is no option {}; see --help", words.peek());
   }
-  return {};
-}
+
+ private:
+  template <typename Member>
+  Member View::*const* member() const {
+    return std::get_if<Member View::*>(&option_->member);
+  }
+
+  View& view_;
+  const ViewOption* option_ = nullptr;  // the one that was looked up last
+};
 
 Result<View> parse_view(int argc, char** argv) {
   View view;
   options::WordReader words(argc, argv);
-  while (words.left()) {
-    const options::Spelling given = words.take_option();
-    if (given.name == "-a" || given.name == "--all") {
-      view.settings = view.components = view.counters = view.devices = view.description = view.advanced = true;
-      continue;
-    }
-    if (given.name == "-G" || given.name == "--generate-config") {
-      view.config = true;
-      view.config_file = given.attached                                   ? *given.attached
-                         : words.more() && !words.peek().starts_with("-") ? words.take()
-                                                                          : "rocprof-sys.cfg";
-      continue;
-    }
-    const std::string padded = fmt::format(" {} ", given.name);
-    const auto* const option =
-        std::find_if(std::begin(kViewOptions), std::end(kViewOptions),
-                     [&](const ViewOption& each) { return each.names.find(padded) != std::string_view::npos; });
-    if (option == std::end(kViewOptions)) return fail("there is no option {}; see --help", given.name);
-    TACHO_TRY(take_option(view, *option, given, words));
-  }
+  ViewSyntax syntax(view);
+  TACHO_TRY(options::read_options(words, syntax));
+  if (words.left()) return fail("there is no option {}; see --help", words.peek());
   if (view.format != "txt" && view.format != "json" && view.format != "xml")
     return fail("-F {}: choose txt, json or xml", view.format);
   if (!view.settings && !view.components && !view.counters && !view.categories && !view.devices && !view.keys)

@@ -18,6 +18,7 @@ using options::Option;
 using options::OptionKind;
 
 using options::Spelling;
+using options::Takes;
 
 namespace row {
 constexpr Option option(OptionKind kind, std::string_view name, std::string_view short_name, std::string_view help,
@@ -121,64 +122,95 @@ bool numeric_word(std::string_view word) {
   return !word.empty() && word.find_first_not_of("0123456789.,-:") == std::string_view::npos && word[0] != '-';
 }
 
-class Parser {
+class Parser : public options::Syntax {
  public:
   Parser(Request& request, int argc, char** argv) : request_(request), words_(argc, argv) {}
 
   Status run() {
-    while (words_.more() && words_.peek().size() > 1 && words_.peek()[0] == '-')
-      TACHO_TRY(option(words_.take_option()));
+    TACHO_TRY(options::read_options(words_, *this));
     request_.command = words_.rest();
     return {};
   }
 
- private:
-  Settings& settings() { return request_.settings; }
-  Status set(std::string_view name, std::string_view value, std::string_view where) {
-    return settings().set(*find_setting(name), value, Origin::kOption, where);
-  }
+  bool is_option(const std::string& word) const override { return word.size() > 1 && word[0] == '-'; }
 
-  // The words that belong to a list option: all up to the next option if `--` ends the options anyway, else those that
-  // it accepts.
-  template <typename Accepts>
-  std::vector<std::string> list(const Spelling& given, Accepts accepts) {
-    if (given.attached) return words_of(*given.attached);
-    return words_.take_while([&](const std::string& word) { return !word.empty() && word[0] != '-' && accepts(word); });
-  }
-
-  Status option(const Spelling& given) {
+  Result<Takes> look_up(const Spelling& given) override {
     const std::string& name = given.name;
-    const Option* const found =
-        name.starts_with("--") ? options::find(kOptions, name.substr(2)) : options::find_short(kOptions, name);
-    if (found == nullptr) return setting(given);
-    switch (found->kind) {
+    setting_ = nullptr;
+    option_ = name.starts_with("--") ? options::find(kOptions, std::string_view(name).substr(2))
+                                     : options::find_short(kOptions, name);
+    if (option_ == nullptr) {  // every setting is also an option
+      setting_ = name.starts_with("--") ? find_setting(std::string_view(name).substr(2)) : nullptr;
+      if (setting_ == nullptr)
+        return fail("there is no option {}{}; see {} --help", name, options::suggestion(kOptions, name),
+                    request_.called);
+      return setting_->kind == SettingKind::kBool ? Takes{0, 1, truth_word} : Takes{1, 1, nullptr};
+    }
+    switch (option_->kind) {
       case OptionKind::kFlag:
-        if (!given.attached)
-          return flag(*found, name, words_.more() && truth_word(words_.peek()) ? words_.take() : "true");
-        return flag(*found, name, *given.attached);
-      case OptionKind::kValue: {
-        TACHO_ASSIGN(const std::string value, words_.value(given));
-        return single(*found, name, value);
-      }
+        return given.joined ? Takes{0, 0, nullptr} : Takes{0, 1, truth_word};
+      case OptionKind::kValue:
+        // A second word is a prefix only if `--` shows where the command begins.
+        return Takes{1, is_prefixed() && words_.separated() ? size_t{2} : size_t{1}, nullptr};
       case OptionKind::kList:
         break;
     }
-    return several(*found, given);
+    if (given.attached) return Takes{1, 1, nullptr};
+    // Takes further config files only if `--` shows where the command begins.
+    if (option_->name == "config") return Takes{1, words_.separated() ? Takes::kAny : 1, nullptr};
+    return Takes{0, Takes::kAny,
+                 [this](const std::string& word) { return !word.empty() && word[0] != '-' && accepts(word); }};
   }
 
-  // Every setting is also an option.
-  Status setting(const Spelling& given) {
+  Status take(const Spelling& given, std::vector<std::string> values) override {
     const std::string& name = given.name;
-    const Setting* const setting = name.starts_with("--") ? find_setting(std::string_view(name).substr(2)) : nullptr;
-    if (setting == nullptr) return unknown(name);
-    if (setting->kind == SettingKind::kBool && !given.attached && !(words_.more() && truth_word(words_.peek())))
-      return settings().set(*setting, "true", Origin::kOption, name);
-    TACHO_ASSIGN(const std::string value, words_.value(given));
-    return settings().set(*setting, value, Origin::kOption, name);
+    if (option_ == nullptr) {
+      if (values.empty() && setting_->kind == SettingKind::kBool) values.emplace_back("true");
+      if (values.empty()) return fail("{} wants a value", name);
+      return settings().set(*setting_, values.front(), Origin::kOption, name);
+    }
+    switch (option_->kind) {
+      case OptionKind::kFlag:
+        return flag(*option_, name, values.empty() ? "true" : values.front());
+      case OptionKind::kValue:
+        if (values.empty()) return fail("{} wants a value", name);
+        if (values.size() > 1) TACHO_TRY(set("OUTPUT_PREFIX", values[1], name));
+        return single(*option_, name, values.front());
+      case OptionKind::kList:
+        break;
+    }
+    if (given.attached && option_->name != "config") values = words_of(*given.attached);
+    return several(*option_, name, values);
   }
 
-  Status unknown(const std::string& name) {
-    return fail("there is no option {}{}; see {} --help", name, options::suggestion(kOptions, name), request_.called);
+  Result<bool> operand(options::WordReader&) override { return false; }
+
+ private:
+  bool is_prefixed() const { return option_->name == "output" && request_.face != Face::kTacho; }
+
+  // Whether the word belongs to the list option that was looked up last.
+  bool accepts(const std::string& word) const {
+    const std::string_view name = option_->name;
+    const auto in = [&](std::initializer_list<std::string_view> known) {
+      return std::find(known.begin(), known.end(), word) != known.end();
+    };
+    if (name == "include" || name == "exclude")
+      return word == "all" || std::any_of(std::begin(kSources), std::end(kSources),
+                                          [&](const auto& source) { return source.first == word; });
+    if (name == "sample") return in({"cputime", "realtime"});
+    if (is_timer(name)) return numeric_word(word);
+    if (name == "profile-format") return in({"text", "json", "console"});
+    if (name == "cpus" || name == "gpus" || name == "tids" || name.ends_with("periods"))
+      return numeric_word(word) || in({"all", "none"});
+    return words_.separated();
+  }
+  static bool is_timer(std::string_view name) {
+    return name == "sample-cputime" || name == "cputime" || name == "sample-realtime" || name == "realtime";
+  }
+
+  Settings& settings() { return request_.settings; }
+  Status set(std::string_view name, std::string_view value, std::string_view where) {
+    return settings().set(*find_setting(name), value, Origin::kOption, where);
   }
 
   Status flag(const Option& option, const std::string& name, const std::string& value) {
@@ -212,10 +244,7 @@ class Parser {
         request_.output = value;
         return {};
       }
-      TACHO_TRY(set("OUTPUT_PATH", value, name));
-      // A second word is a prefix only if `--` shows where the command begins.
-      if (words_.before_separator() && words_.peek()[0] != '-') TACHO_TRY(set("OUTPUT_PREFIX", words_.take(), name));
-      return {};
+      return set("OUTPUT_PATH", value, name);
     }
     if (option.name == "wait") {
       TACHO_TRY(set("TRACE_DELAY", value, name));
@@ -243,28 +272,14 @@ class Parser {
     return {};
   }
 
-  Status several(const Option& option, const Spelling& given) {
-    const std::string& name = given.name;
-    std::vector<std::string> words;
-    const auto take = [&](auto accepts) { words = list(given, accepts); };
+  Status several(const Option& option, const std::string& name, const std::vector<std::string>& words) {
     if (option.name == "config") {
-      if (given.attached)
-        words = {*given.attached};
-      else if (words_.more())
-        words.push_back(words_.take());
-      // Takes further words only if `--` shows where the command begins.
-      while (!given.attached && words_.before_separator() && words_.peek()[0] != '-') words.push_back(words_.take());
       if (words.empty()) return fail("{} wants the name of a config file", name);
       request_.config_files.insert(request_.config_files.end(), words.begin(), words.end());
       return {};
     }
     if (option.name == "include" || option.name == "exclude") {
       const bool on = option.name == "include";
-      take([](const std::string& word) {
-        if (word == "all") return true;
-        return std::any_of(std::begin(kSources), std::end(kSources),
-                           [&](const auto& source) { return source.first == word; });
-      });
       if (words.empty()) {
         std::string all = "all";
         for (const auto& [source, setting] : kSources) all += " " + std::string(source);
@@ -284,7 +299,6 @@ class Parser {
       return {};
     }
     if (option.name == "sample") {
-      take([](const std::string& word) { return word == "cputime" || word == "realtime"; });
       TACHO_TRY(set("USE_SAMPLING", "true", name));
       for (const std::string& word : words) {
         if (word != "cputime" && word != "realtime") return fail("{} {}: choose cputime or realtime", name, word);
@@ -292,10 +306,8 @@ class Parser {
       }
       return {};
     }
-    if (option.name == "sample-cputime" || option.name == "cputime" || option.name == "sample-realtime" ||
-        option.name == "realtime") {
+    if (is_timer(option.name)) {
       const bool wall = option.name.ends_with("realtime");
-      take(numeric_word);
       TACHO_TRY(set("USE_SAMPLING", "true", name));
       TACHO_TRY(set(wall ? "SAMPLING_REALTIME" : "SAMPLING_CPUTIME", "true", name));
       const std::string base = wall ? "SAMPLING_REALTIME_" : "SAMPLING_CPUTIME_";
@@ -307,7 +319,6 @@ class Parser {
       return {};
     }
     if (option.name == "profile-format") {
-      take([](const std::string& word) { return word == "text" || word == "json" || word == "console"; });
       if (words.empty()) return fail("{}: choose from text json console", name);
       const auto has = [&](const char* word) { return std::find(words.begin(), words.end(), word) != words.end(); };
       TACHO_TRY(set("PROFILE", "true", name));
@@ -316,12 +327,6 @@ class Parser {
       return set("COUT_OUTPUT", has("console") ? "true" : "false", name);
     }
     // Lists that form one setting.
-    const bool numbers =
-        option.name == "cpus" || option.name == "gpus" || option.name == "tids" || option.name.ends_with("periods");
-    if (numbers)
-      take([](const std::string& word) { return numeric_word(word) || word == "all" || word == "none"; });
-    else
-      take([this](const std::string&) { return words_.separated(); });
     if (words.empty() && find_setting(option.sets)->kind != SettingKind::kBool) return fail("{} wants a value", name);
     if (find_setting(option.sets)->kind == SettingKind::kBool) return set(option.sets, "true", name);
     std::string joined;
@@ -332,6 +337,8 @@ class Parser {
 
   Request& request_;
   options::WordReader words_;
+  const Option* option_ = nullptr;  // what was looked up last: this, or
+  const Setting* setting_ = nullptr;
 };
 
 }  // namespace

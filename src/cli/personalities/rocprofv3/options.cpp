@@ -175,70 +175,94 @@ std::vector<std::string> counters_of(const std::vector<std::string>& words) {
   return counters;
 }
 
-Result<CommandLine> parse_command_line(int argc, char** argv) {
-  CommandLine line;
-  options::WordReader words(argc, argv);
-  const auto is_option = [](const std::string& text) {
-    return text.size() > 1 && text[0] == '-' && (text[1] < '0' || text[1] > '9');
-  };
-  while (words.more()) {
-    if (words.peek().size() < 2 || words.peek()[0] != '-') {
-      if (words.separated()) return fail("'{}' stands before -- but belongs to no option", words.peek());
-      break;  // the command begins: everything else belongs to it
-    }
-    options::Spelling word = words.take_option();
-    if (word.name == "-v" || (word.name == "--version" && !word.attached)) {
-      line.version = true;
-      continue;
-    }
-    if (word.name == "-h" || (word.name == "--help" && !word.attached)) {
-      line.help = true;
-      continue;
-    }
-    const Option* option = nullptr;
-    if (word.name.starts_with("--")) {
-      option = find_option(word.name.substr(2));
-      if (option == nullptr) {
-        const std::string close = options::suggestion(kOptions, word.name);
-        return fail("unknown option {}{}{}; see rocprofv3 --help", word.name, close, close.empty() ? "" : "?");
+namespace {
+
+// The rules of rocprofv3's command line.
+class OptionSyntax : public options::Syntax {
+ public:
+  OptionSyntax(CommandLine& line, bool separated) : line_(line), separated_(separated) {}
+
+  bool is_option(const std::string& word) const override { return word.size() > 1 && word[0] == '-'; }
+
+  Result<options::Takes> look_up(const options::Spelling& given) override {
+    option_ = nullptr;
+    if (asks_for_us(given)) return options::Takes{0, 0, nullptr};
+    if (given.name.starts_with("--")) {
+      option_ = find_option(std::string_view(given.name).substr(2));
+      if (option_ == nullptr) {
+        const std::string close = options::suggestion(kOptions, given.name);
+        return fail("unknown option {}{}{}; see rocprofv3 --help", given.name, close, close.empty() ? "" : "?");
       }
     } else {
-      option = options::find_short(kOptions, word.name.substr(0, 2));
-      if (option == nullptr) return fail("unknown option {}; see rocprofv3 --help", word.name);
-      if (word.name.size() > 2) word.attached = word.name.substr(word.name[2] == '=' ? 3 : 2);
+      option_ = options::find_short(kOptions, given.name);
+      if (option_ == nullptr) return fail("unknown option {}; see rocprofv3 --help", given.word);
     }
-    std::vector<std::string> values;
-    if (word.attached) values.push_back(*word.attached);
-    // `--stats no`: a yes or no that follows belongs to the flag; any other word starts the command.
-    if (option->kind == OptionKind::kFlag && !word.attached && words.more() && options::truth(words.peek()))
-      values.push_back(words.take());
-    if (option->kind == OptionKind::kValue && !word.attached && words.more() && !is_option(words.peek()))
-      values.push_back(words.take());
-    if (option->kind == OptionKind::kList) {
-      const bool may_be_alone = option->name == "ompt-trace";
-      const auto belongs = [&](const std::string& text) {
-        return !is_option(text) && (!may_be_alone || options::is_choice(*option, text));
-      };
-      const auto more = words.take_while(belongs);
-      values.insert(values.end(), more.begin(), more.end());
-      if (may_be_alone && values.empty()) values = {"all"};
-      if (option->name == "output-format") {
-        std::vector<std::string> formats;
-        for (const std::string& value : values)
-          for (std::string& format : words_of(value)) formats.push_back(std::move(format));
-        values = std::move(formats);
-      }
+    switch (option_->kind) {
+      case OptionKind::kFlag:
+        // `--stats no`: a yes or no that follows belongs to the flag; any other word starts the command.
+        return options::Takes{0, 1, [](const std::string& word) { return options::truth(word).has_value(); }};
+      case OptionKind::kValue:
+        return options::Takes{0, 1, is_value};
+      case OptionKind::kList:
+        break;
+    }
+    if (!may_be_alone()) return options::Takes{0, options::Takes::kAny, is_value};
+    return options::Takes{0, options::Takes::kAny, [this](const std::string& word) {
+                            return is_value(word) && options::is_choice(*option_, word);
+                          }};
+  }
+
+  Status take(const options::Spelling& given, std::vector<std::string> values) override {
+    if (option_ == nullptr) {
+      (given.name == "-v" || given.name == "--version" ? line_.version : line_.help) = true;
+      return {};
+    }
+    if (may_be_alone() && values.empty()) values = {"all"};
+    if (option_->name == "output-format") {
+      std::vector<std::string> formats;
+      for (const std::string& value : values)
+        for (std::string& format : words_of(value)) formats.push_back(std::move(format));
+      values = std::move(formats);
+    }
+    if (option_->name == "pmc") {
+      values = counters_of(values);
+      if (!values.empty()) line_.counter_groups.push_back(values);
     }
     const std::string shown =
-        word.name.starts_with("--") ? fmt::format("--{}", option->name) : std::string(option->short_name);
-    if (option->name == "pmc") {
-      values = counters_of(values);
-      if (!values.empty()) line.counter_groups.push_back(values);
-    }
-    TACHO_TRY(line.given.set(*option, std::move(values), shown));
+        given.name.starts_with("--") ? fmt::format("--{}", option_->name) : std::string(option_->short_name);
+    return line_.given.set(*option_, std::move(values), shown);
   }
-  line.command = words.rest();
-  return line;
+
+  Result<bool> operand(options::WordReader& words) override {
+    if (separated_) return fail("'{}' stands before -- but belongs to no option", words.peek());
+    return false;  // the command begins: everything else belongs to it
+  }
+
+ private:
+  // A word that may be an option's value: none that looks like an option, but for -5.
+  static bool is_value(const std::string& word) {
+    return word.size() < 2 || word[0] != '-' || (word[1] >= '0' && word[1] <= '9');
+  }
+  static bool asks_for_us(const options::Spelling& given) {
+    if (given.name == "-v" || given.name == "-h") return true;
+    return (given.name == "--version" || given.name == "--help") && !given.attached;
+  }
+  bool may_be_alone() const { return option_->name == "ompt-trace"; }
+
+  CommandLine& line_;
+  bool separated_;
+  const Option* option_ = nullptr;  // the one that was looked up last
+};
+
+}  // namespace
+
+Result<CommandLine> parse_command_line(int argc, char** argv) {
+  CommandLine out;
+  options::WordReader words(argc, argv);
+  OptionSyntax syntax(out, words.separated());
+  TACHO_TRY(options::read_options(words, syntax));
+  out.command = words.rest();
+  return out;
 }
 
 std::string help_text() {

@@ -3,15 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -23,46 +20,10 @@ namespace tacho::counter {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-std::string machine_name() {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  return name;
-}
-
-// Spools are called ".tacho-spool-<machine>-<process>-XXXXXX", and their state is locked while tacho lives, so that the
-// next tacho knows those of a killed one. Removes these.
-void remove_abandoned(const fs::path& parent, const std::string& begin) {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(parent, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(begin)) continue;
-    pid_t pid = 0;
-    const char* const end = name.data() + name.size();
-    const auto [next, error] = std::from_chars(name.data() + begin.size(), end, pid);
-    if (error != std::errc() || pid <= 0 || end - next != 7 || *next != '-') continue;
-    if (kill(pid, 0) == 0 || errno != ESRCH) continue;
-    // A process of another container is not among ours, but holds its lock.
-    const int state = ::open((entry.path() / "state").c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    if (state < 0) continue;
-    if (flock(state, LOCK_EX | LOCK_NB) == 0) fs::remove_all(entry.path(), ignored);
-    close(state);
-  }
-}
-
-}  // namespace
-
 Result<SpoolFolder> SpoolFolder::create(const std::string& parent, const Filter& filter,
                                         const std::vector<std::pair<std::string, std::string>>& settings) {
-  // The target may change its working directory.
-  std::error_code error;
-  const fs::path absolute = fs::absolute(parent, error);
-  const fs::path place = error ? fs::path(parent) : absolute;
-  const std::string begin = fmt::format(".tacho-spool-{}-", machine_name());
-  remove_abandoned(place, begin);
   SpoolFolder spool;
-  TACHO_ASSIGN(spool.folder_, TemporaryFolder::create(fmt::format("{}/{}{}-", place.string(), begin, getpid())));
+  TACHO_ASSIGN(spool.folder_, ScratchFolder::create(parent, "spool", "state"));
   const std::string& folder = spool.folder();
   std::ofstream config(folder + "/config");
   for (const std::string& kernel : filter.kernels) config << "kernel=" << kernel << "\n";
@@ -71,17 +32,12 @@ Result<SpoolFolder> SpoolFolder::create(const std::string& parent, const Filter&
   for (const auto& [key, value] : settings) config << key << "=" << value << "\n";
   config.close();
   if (!config) return fail("{}/config: cannot be written", folder);
-  const int file = ::open((folder + "/state").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const int file = spool.folder_.lock();
   // Allocate the disk blocks now: the target writes through the mapping, and a full disk would raise SIGBUS in it.
-  int reason = file < 0 ? errno : EINTR;
-  while (reason == EINTR && file >= 0) reason = posix_fallocate(file, 0, 4096);
-  if (reason != 0) {
-    if (file >= 0) close(file);
-    return fail("{}/state: {}", folder, strerror(reason));
-  }
+  int reason = EINTR;
+  while (reason == EINTR) reason = posix_fallocate(file, 0, 4096);
+  if (reason != 0) return fail("{}/state: {}", folder, strerror(reason));
   void* const map = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  spool.lock_ = file;
-  flock(file, LOCK_EX | LOCK_NB);
   if (map == MAP_FAILED) return fail("{}/state: cannot be mapped: {}", folder, strerror(errno));
   spool.state_ = static_cast<spool::SpoolState*>(map);
   spool.state_->layout = spool::kSpoolLayout;
@@ -89,13 +45,10 @@ Result<SpoolFolder> SpoolFolder::create(const std::string& parent, const Filter&
 }
 
 SpoolFolder::SpoolFolder(SpoolFolder&& other) noexcept
-    : folder_(std::move(other.folder_)),
-      state_(std::exchange(other.state_, nullptr)),
-      lock_(std::exchange(other.lock_, -1)) {}
+    : folder_(std::move(other.folder_)), state_(std::exchange(other.state_, nullptr)) {}
 
 SpoolFolder::~SpoolFolder() {
   if (state_ != nullptr) munmap(state_, 4096);
-  if (lock_ >= 0) close(lock_);
 }
 
 bool parse_records(std::string_view bytes, std::vector<SpooledDispatch>& out) {

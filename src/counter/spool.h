@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/files/temporary.h"
+#include "base/files/scratch_folder.h"
 #include "counter/provider.h"
 #include "event/spool/spool.h"
 
@@ -36,9 +36,8 @@ class SpoolFolder {
 
  private:
   SpoolFolder() = default;
-  TemporaryFolder folder_;
+  ScratchFolder folder_;  // the state is its locked file
   spool::SpoolState* state_ = nullptr;
-  int lock_ = -1;  // on the state, while this process lives
 };
 
 /// Appends the records in one file's bytes to `out`, up to the first truncated or malformed one. False when there is

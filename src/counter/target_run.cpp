@@ -20,6 +20,7 @@
 #include <tuple>
 
 #include "base/clock.h"
+#include "base/files/scratch_folder.h"
 #include "base/job_rank.h"
 #include "base/text/demangle.h"
 #include "counter/kept_input.h"
@@ -214,9 +215,11 @@ std::string shape_of(const ObservedDispatch& dispatch, bool with_group) {
 }  // namespace
 
 tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& options, Observer& observer) {
+  TACHO_ASSIGN(const ScratchFolder scratch,
+               ScratchFolder::create(options.folder.empty() ? "." : options.folder, "run"));
   launch::LaunchOptions launch;
   launch.command = options.command;
-  launch.recording.output = fmt::format("{}/.tacho-{}-run.tacho", options.folder, getpid());
+  launch.recording.output = scratch.path() + "/run.tacho";
   launch.recording.writer.overwrite = true;
   launch.recording.sources = options.sources;
   launch.torch_trace = options.torch_trace;
@@ -247,10 +250,7 @@ tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& 
   auto outcome = launch::run(launch);
   input.end();
   tee.finish();
-  if (!outcome) {
-    unlink(launch.recording.output.c_str());
-    return launch::fail_with(outcome);
-  }
+  if (!outcome) return launch::fail_with(outcome);
   TargetRun run;
   run.result = std::move(*outcome);
   if ((options.sources & tape::source_bit::kDispatch) != 0 && run.result.written) {
@@ -263,9 +263,8 @@ tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& 
   if (options.inject && run.result.written)
     if (const auto trace = trace::Trace::open(launch.recording.output))
       run.called_mpi = (*trace)->rows(Table::kCommunicator) > 1;  // MPI_COMM_WORLD at least
-  if (options.keep.empty() || !run.result.written ||
-      std::rename(launch.recording.output.c_str(), options.keep.c_str()) != 0)
-    unlink(launch.recording.output.c_str());
+  if (!options.keep.empty() && run.result.written)
+    static_cast<void>(std::rename(launch.recording.output.c_str(), options.keep.c_str()));
   return run;
 }
 

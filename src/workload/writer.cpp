@@ -155,8 +155,9 @@ class FolderWriter::Aside {
   // Of a profile run: other commands of tacho may be writing here, too.
   static bool is_left(std::string_view name) {
     if (!name.starts_with(".tacho-")) return false;
-    return name.starts_with(".tacho-spool-") || name.starts_with(kHidden) || name.starts_with(".tacho-gone-") ||
-           name.find("-run.tacho") != std::string_view::npos || name.find("-pass.tacho") != std::string_view::npos;
+    return name.starts_with(".tacho-spool-") || name.starts_with(".tacho-run-") || name.starts_with(kHidden) ||
+           name.starts_with(".tacho-gone-") || name.find("-run.tacho") != std::string_view::npos ||
+           name.find("-pass.tacho") != std::string_view::npos;
   }
 
   // Empty folders only: a file that could not be put back stays.

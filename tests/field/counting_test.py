@@ -273,9 +273,9 @@ class Sentences(Counting):
         process.wait()
         process.stdout.close()
         os.kill(child, signal.SIGKILL)
-        self.assertNotEqual(list(self.folder.glob(".tacho-spool-*")), [])
+        self.assertNotEqual(list(self.folder.glob(".tacho-run-*")), [])
         self.rocprofv3("--pmc", "V_INST", "-o", "l")
-        self.assertEqual(list(self.folder.glob(".tacho-spool-*")), [])
+        self.assertEqual(list(self.folder.glob(".tacho-*")), [])
 
 
 if __name__ == "__main__":

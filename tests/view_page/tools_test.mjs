@@ -8,7 +8,6 @@ import { folder, open, selfContained, serve as serveTrace, settled, start, stop 
 import { data, query, run, serve, write } from './program.mjs';
 import { makeTrace } from './trace.mjs';
 
-const h100 = path.join(data, 'traces', 'kineto_h100_qwen1.5-0.5b.json.gz');
 const ranks4 = path.join(data, 'ranks4');
 const sampled = path.join(folder, 'sampled.tacho');
 
@@ -328,21 +327,25 @@ test('each kind of names has one colour in all views, and a legend says which', 
 });
 
 test('names in findings lead to the row and the time, or to their tab', async () => {
-  for (const address of [await serve(h100), await write(h100)]) {
-    const { page, close } = await open(address, { hash: 'view=overview' });
-    await page.waitForFunction(() => window.tacho.app.overview.findings_ready !== false);
-    const link = page.locator('.findings a[data-link="kernel"]').first();
-    await link.waitFor();
-    const name = await link.getAttribute('title');
-    await link.click();
-    const { kernel, view } = await page.evaluate(() => ({
-      kernel: window.tacho.app.kernel?.text ?? '',
-      view: window.tacho.app.view,
-    }));
-    assert.equal(kernel.slice(0, 200), name.slice(0, 200));
-    assert.ok(['timeline', 'kernels'].includes(view));
-    await page.goBack();
-    await page.waitForFunction(() => window.tacho.app.view === 'overview');
-    await close();
-  }
+  const { page, close } = await open(await serve(ranks4), { hash: 'view=overview' });
+  await page.waitForFunction(() => window.tacho.app.overview.findings_ready !== false);
+  const link = page.locator('.findings a[data-link="rank"]').first();
+  await link.waitFor();
+  const rank = Number((await link.innerText()).replace(/\D/g, ''));
+  await link.click();
+  await page.waitForFunction(() => window.tacho.app.view === 'timeline');
+  await settled(page);
+  const shown = await page.evaluate(() => {
+    const { app, timeline } = window.tacho;
+    const row = app.shown.rows.find((each) => each.track.rank === app.rank);
+    return { rank: app.rank, y: row.top - timeline().scroll, height: timeline().height, evidence: app.evidence };
+  });
+  assert.equal(shown.rank, rank);
+  assert.ok(shown.y >= 0 && shown.y < shown.height, JSON.stringify(shown));
+  assert.ok(shown.evidence !== null && shown.evidence[1] > shown.evidence[0]);
+  await page.goBack();
+  await page.waitForFunction(() => window.tacho.app.view === 'overview');
+  await page.locator('.findings a[data-link="view"]', { hasText: 'tacho ranks' }).first().click();
+  await page.waitForFunction(() => window.tacho.app.view === 'ranks');
+  await close();
 });

@@ -44,6 +44,10 @@ class NsysSqlite(Case):
             with self.subTest(name):
                 self.compare(DATA / "traces" / f"{name}.json.gz")
         self.compare(DATA / "traces" / "rocprofv3_gfx950_results.json.gz")
+        self.assertEqual(self.rows("SELECT count(*), count(DISTINCT id), min(name) FROM TARGET_INFO_GPU"), [(8, 8, "AMD Instinct MI350X")], "CPUs are no GPUs")
+        (kernels,), (joined,) = self.rows("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL")[0], self.rows(
+            "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN TARGET_INFO_GPU g ON g.id = k.deviceId")[0]
+        self.assertEqual(joined, kernels, "each kernel has one device")
 
     def test_kernels_meet_their_calls(self):
         need_data()

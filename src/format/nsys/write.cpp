@@ -1,7 +1,9 @@
 // Writes nsys' tables (nsys.h). Rows come in the order of their times.
 #include <algorithm>
 #include <ctime>
+#include <map>
 #include <memory>
+#include <unordered_map>
 
 #include "base/saturating.h"
 #include "base/text/demangle.h"
@@ -123,7 +125,13 @@ class Writer {
         file_(file),
         agents_(trace, options.process),
         tracks_(trace, agents_, options),
-        zero_(walk::timeline_span(trace).first) {}
+        zero_(walk::timeline_span(trace).first) {
+    for (int64_t row = 1; row < trace.rows(Table::kDevice); ++row) {
+      const auto device = trace::row<event::row::Device>(trace, row);
+      const bool wanted = options.process == 0 || device.process <= 0 || device.process == options.process;
+      if (wanted && device.kind != event::DeviceKind::kCpu) number_of(row);
+    }
+  }
 
   Status run() {
     TACHO_TRY(kernels());
@@ -164,13 +172,28 @@ class Writer {
     table.null().text(valid_utf8(value)).end();
     return id;
   }
-  Place place(int64_t track) const {
+  // A device's id: its index, or the next free number where another device has that. Scripts join by the id alone, so
+  // no two devices share one; processes that name the same uuid and index mean the same device. All devices but
+  // CPUs have one; a CPU gets one when work ran on it (OpenCL).
+  int64_t number_of(int64_t row) {
+    if (const auto known = numbers_.find(row); known != numbers_.end()) return known->second;
+    const auto device = trace::row<event::row::Device>(trace_, row);
+    const std::string_view uuid = trace_.string(device.uuid);
+    for (const auto& [id, other] : devices_) {
+      const auto known = trace::row<event::row::Device>(trace_, other);
+      if (!uuid.empty() && trace_.string(known.uuid) == uuid && known.index == device.index) return numbers_[row] = id;
+    }
+    int64_t id = std::max<int64_t>(device.index, 0);
+    while (devices_.contains(id)) ++id;
+    devices_[id] = row;
+    return numbers_[row] = id;
+  }
+  Place place(int64_t track) {
     Place out;
     const auto stored = trace::row<event::row::Track>(trace_, track);
     out.wanted = options_.process == 0 || options_.process == stored.process;
     out.pid = stored.process > 0 ? tracks_.pid(stored.process) : 0;
-    const int64_t index = stored.device > 0 ? trace::cell<column::Device::index>(trace_, stored.device) : 0;
-    out.device = std::max<int64_t>(index, 0);
+    out.device = stored.device > 0 && out.wanted ? number_of(stored.device) : 0;
     out.context = std::max<int64_t>(stored.context, 0);
     out.stream = std::max<int64_t>(stored.native, 0);
     return out;
@@ -256,8 +279,8 @@ class Writer {
     return status;
   }
   void device(BulkTable& table, int64_t row) {
-    const int64_t index = row > 0 ? trace::cell<column::Device::index>(trace_, row) : kUnknown;
-    table.known(index);
+    const auto known = numbers_.find(row);
+    table.known(known == numbers_.end() ? kUnknown : known->second);
   }
 
   Status fills() {
@@ -340,7 +363,8 @@ class Writer {
   }
 
   void devices() {
-    for (int64_t row = 1; row < trace_.rows(Table::kDevice); ++row) {
+    for (const auto& [id, device_row] : devices_) {
+      const int64_t row = device_row;
       const auto device = trace::row<event::row::Device>(trace_, row);
       const auto number = [&](std::initializer_list<std::string_view> keys) -> int64_t {
         for (const std::string_view key : keys)
@@ -349,11 +373,7 @@ class Writer {
         return kUnknown;
       };
       BulkTable& table = begin("TARGET_INFO_GPU");
-      table.integer(0)
-          .integer(std::max<int64_t>(device.index, 0))
-          .text(valid_utf8(trace_.string(device.name)))
-          .null()
-          .null();
+      table.integer(0).integer(id).text(valid_utf8(trace_.string(device.name))).null().null();
       table.null().known(number({"memory_bytes", "global memory bytes"})).null().known(number({"core_clock_hz"}));
       table.known(number({"multiprocessors", "compute_units", "compute units"})).null();
       table.text(valid_utf8(trace_.string(device.uuid))).null().text(valid_utf8(trace_.string(device.architecture)));
@@ -417,6 +437,8 @@ class Writer {
   walk::Tracks tracks_;
   int64_t zero_;
   walk::HashIds texts_;
+  std::map<int64_t, int64_t> devices_;            // id -> row
+  std::unordered_map<int64_t, int64_t> numbers_;  // row -> id
   int64_t last_text_ = 0, unsized_ = 0, unended_ = 0;
 };
 

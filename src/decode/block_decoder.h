@@ -29,6 +29,8 @@ class BlockDecoder {
   /// Decodes a buffer. `completed` false: `bytes` is the whole payload of a buffer that the vendor's library still held
   /// when the process ended.
   virtual void block(const tape::BlockHeader& header, std::span<const std::byte> bytes, bool completed) = 0;
+  /// Call about once a second: writes rows that wait for others.
+  virtual void settle() {}
   /// Call after the last block.
   virtual void finish() = 0;
 };

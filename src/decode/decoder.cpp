@@ -79,6 +79,11 @@ void Decoder::piece(const tape::Piece& piece) {
   }
 }
 
+void Decoder::settle() {
+  for (auto& [slot, state] : processes_)
+    if (state) state->settle();
+}
+
 void Decoder::finish() {
   for (auto& [slot, state] : processes_)
     if (state) state->finish();

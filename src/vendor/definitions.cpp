@@ -5,6 +5,8 @@
 #include <array>
 #include <iterator>
 
+#include "vendor/call_roles.h"
+
 namespace tacho::vendor {
 namespace {
 
@@ -40,6 +42,14 @@ constexpr struct {
 } kPrefixes[] = {
 #define TACHO_PREFIX(domain, text) {Domain::domain, text, false},
 #define TACHO_PREFIX_CAPITAL(domain, text) {Domain::domain, text, true},
+#include "vendor/vendors.def"
+};
+
+constexpr struct {
+  event::CallRole role;
+  std::string_view name;
+} kRoles[] = {
+#define TACHO_CALL_ROLE(role, name) {event::CallRole::role, name},
 #include "vendor/vendors.def"
 };
 
@@ -124,6 +134,13 @@ Domain domain_by_word(std::string_view word) {
   for (const auto& known : kWords)
     if (contains_letters(word, known.text)) return known.domain;
   return Domain::kUnknown;
+}
+
+event::CallRole call_role(std::string_view function) {
+  const std::string_view plain = function.substr(0, function.find('_'));
+  for (const auto& each : kRoles)
+    if (plain == each.name) return each.role;
+  return event::CallRole::kPlain;
 }
 
 bool is_marker_library(std::string_view domain) {

@@ -92,7 +92,11 @@ class Buffer {
     if (size >= 188) put<uint32_t>(176, 2).put<uint32_t>(180, 1).put<uint32_t>(184, 1);
     return *this;
   }
-  void give(CuptiDecoder& decoder, bool completed = true) const { decoder.block(header_, bytes_, completed); }
+  // Device work that waits for its clock to be compared becomes rows at once.
+  void give(CuptiDecoder& decoder, bool completed = true) const {
+    decoder.block(header_, bytes_, completed);
+    for (int i = 0; i < 2; ++i) decoder.settle();
+  }
   std::vector<std::byte>& bytes() { return bytes_; }
   tape::BlockHeader& header() { return header_; }
 

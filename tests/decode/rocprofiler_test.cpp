@@ -249,7 +249,11 @@ class SdkBlock {
     std::memcpy(&bytes_[at_ + offset], &value, sizeof value);
     return *this;
   }
-  void give(RocprofilerDecoder& decoder, bool completed = true) const { decoder.block(header_, bytes_, completed); }
+  // Device work that waits for its clock to be compared becomes rows at once.
+  void give(RocprofilerDecoder& decoder, bool completed = true) const {
+    decoder.block(header_, bytes_, completed);
+    for (int i = 0; i < 2; ++i) decoder.settle();
+  }
   std::vector<std::byte>& bytes() { return bytes_; }
 
  private:

@@ -1,9 +1,11 @@
 """A device's clock is checked, not believed: kernels lie after their launch and before the wait that returned.
 
-A program in a time namespace reads other clocks than tacho; its devices' times are moved to tacho's.
+A program in a time namespace reads other clocks than tacho; its devices' times are moved to tacho's. A device whose clock is apart for
+any other reason is measured by its launches and waits.
 """
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import unittest
@@ -41,8 +43,30 @@ class LaunchOrder(harness.Case):
     def test_kernels_after_their_launch_are_not(self):
         self.assertNotIn("begin before the call", self.notes(8))
 
+    def test_kernels_between_launch_and_wait_are_moved(self):
+        """A launch, its kernel of 20 us that begins 4 us later, and a wait that returns 3 us after it."""
+        for shift, said in ((-5000, r"(4\.99\d|5\.00\d) ms behind the host's"), (70000, r"(69\.99\d|70\.00\d) ms ahead of the host's")):
+            events = []
+            for i in range(1, 41):
+                launch = 1000 + 100 * i
+                events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 7, "ts": launch, "dur": 3,
+                               "args": {"correlation": 2 * i}})
+                events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaDeviceSynchronize", "pid": 7, "tid": 7, "ts": launch + 5,
+                               "dur": 22, "args": {"correlation": 2 * i + 1}})
+                events.append({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": launch + 4 + shift, "dur": 20,
+                               "args": {"correlation": 2 * i, "device": 0, "stream": 7}})
+            (self.folder / "k.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+            info = self.run_command(TACHO, "info", "k.json", env={"COLUMNS": "400"}).stdout.decode()
+            self.assertRegex(info, said)
+            self.assertNotIn("times out of order", info)
+            result = self.run_command(TACHO, "query", "--dialect", "tacho", "k.json", "SELECT min(d.start - a.start), max(d.start - a.start) "
+                                      "FROM dispatch d JOIN api a ON a.correlation = d.correlation", "--output-format", "json")
+            [[least, most]] = json.loads(result.stdout)["rows"]
+            self.assertGreaterEqual(least, 0)
+            self.assertLessEqual(most, 10_000)
 
-class TimeNamespaces(harness.Case):
+
+class Kernels(harness.Case):
     def query(self, statement):
         result = self.run_command(TACHO, "query", "--dialect", "tacho", "t.tacho", statement, "--output-format", "json")
         return json.loads(result.stdout)["rows"]
@@ -56,6 +80,56 @@ class TimeNamespaces(harness.Case):
             self.assertLessEqual(end, last)
         self.assertGreater(first, 0)
 
+
+class ShiftedClocks(Kernels):
+    """PoCL reads a clock that is apart, or of another rate, as a faulty driver's or a restored container's is."""
+
+    SHIM = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+#include <time.h>
+int clock_gettime(clockid_t id, struct timespec* out) {
+  static int (*next)(clockid_t, struct timespec*);
+  static long long first;
+  if (next == NULL) next = (int (*)(clockid_t, struct timespec*))dlsym(RTLD_NEXT, "clock_gettime");
+  const int result = next(id, out);
+  Dl_info caller;
+  if (result != 0 || id != CLOCK_MONOTONIC_RAW || dladdr(__builtin_return_address(0), &caller) == 0 || caller.dli_fname == NULL ||
+      strstr(caller.dli_fname, "libpocl") == NULL)
+    return result;
+  long long now = out->tv_sec * 1000000000LL + out->tv_nsec;
+  if (first == 0) first = now;
+  now += SHIFT + (now - first) / 1000 * PPM / 1000;
+  out->tv_sec = now / 1000000000;
+  out->tv_nsec = now % 1000000000;
+  return result;
+}
+"""
+
+    def run_with(self, shift, ppm=0, command=(EXAMPLES / "vcopy",)):
+        if shutil.which("gcc") is None:
+            raise unittest.SkipTest("needs a C compiler")
+        (self.folder / "shim.c").write_text(self.SHIM)
+        self.run_command("gcc", "-O1", "-fPIC", "-shared", f"-DSHIFT={shift}LL", f"-DPPM={ppm}LL", "-o", "shim.so", "shim.c", "-ldl")
+        self.trace(*command, env={"LD_PRELOAD": str(self.folder / "shim.so")}, options=("--overwrite",))
+        return [text for [text] in self.query("SELECT text FROM note WHERE text LIKE '%clock was%'")]
+
+    def test_right_clocks_are_left_alone(self):
+        self.assertEqual(self.run_with(0), [])
+
+    def test_behind(self):
+        [said] = self.run_with(-3_000_000_000)
+        self.assertRegex(said, r"(2\.99\d|3\.00\d) s behind the host's")
+        self.kernels_within_the_calls()
+
+    def test_ahead(self):
+        [said] = self.run_with(3_600_000_000_000)
+        self.assertRegex(said, r"3600\.00\d s ahead of the host's")
+        self.kernels_within_the_calls()
+
+
+class TimeNamespaces(Kernels):
     def run_in(self, *offsets):
         need_time_namespaces()
         self.trace("unshare", "-T", *offsets, "--fork", EXAMPLES / "vcopy")

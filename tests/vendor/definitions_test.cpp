@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "vendor/call_roles.h"
+
 namespace tacho::vendor {
 namespace {
 
@@ -115,6 +117,19 @@ TEST(Definitions, KnowsMarkersSoftwareAndSources) {
     EXPECT_FALSE(is_vendor_software(path)) << path;
   for (const char* const path : {"saxpy.cu", "a/b.hip", "k.cl"}) EXPECT_TRUE(is_vendor_source(path)) << path;
   for (const char* const path : {"", "a.out", "cu", "x.cpp"}) EXPECT_FALSE(is_vendor_source(path)) << path;
+}
+
+TEST(Definitions, KnowsCallsThatWait) {
+  using event::CallRole;
+  EXPECT_EQ(call_role("clFinish"), CallRole::kWaitsForQueue);
+  EXPECT_EQ(call_role("clFlush"), CallRole::kPlain);
+  EXPECT_EQ(call_role("cudaDeviceSynchronize"), CallRole::kWaitsForDevice);
+  EXPECT_EQ(call_role("cudaStreamSynchronize_ptsz"), CallRole::kWaitsForQueue);
+  EXPECT_EQ(call_role("cuMemcpyDtoH_v2"), CallRole::kCopies);
+  EXPECT_EQ(call_role("cuMemcpyDtoHAsync_v2"), CallRole::kPlain);
+  EXPECT_EQ(call_role("hipMemcpy"), CallRole::kCopies);
+  EXPECT_EQ(call_role("hipMemcpyAsync"), CallRole::kPlain);
+  EXPECT_EQ(call_role(""), CallRole::kPlain);
 }
 
 }  // namespace

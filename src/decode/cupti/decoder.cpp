@@ -11,6 +11,7 @@
 #include "base/text/demangle.h"
 #include "decode/cupti/arguments.h"
 #include "event/times.h"
+#include "vendor/call_roles.h"
 
 namespace tacho::decode {
 
@@ -133,6 +134,7 @@ void CuptiDecoder::name(event::NameSpace space, uint64_t number, std::string_vie
           .name = writer_.string(plain), .domain = driver ? event::Domain::kCudaDriver : event::Domain::kCudaRuntime});
       using Role = Callback::Role;
       const auto starts = [&](std::string_view prefix) { return plain.starts_with(prefix); };
+      entry.tells = vendor::call_role(plain);
       entry.role = Role::kPlain;
       if (starts("cudaLaunchHostFunc") || starts("cuLaunchHostFunc"))
         entry.role = Role::kPlain;
@@ -526,7 +528,10 @@ void CuptiDecoder::emit_call(const Thread& owner, bool driver, const Call& call,
                      .correlation = static_cast<int64_t>(correlation),
                      .result = call.result,
                      .arguments = arguments_of(call.correlation, driver)};
-  order_.call(0, row.correlation, row.start);
+  work_.call({.correlation = row.correlation,
+              .start = call.start,
+              .end = call.end,
+              .role = call.result == 0 ? callback(driver, call.callback).tells : event::CallRole::kPlain});
   writer_.add(row);
 }
 
@@ -635,8 +640,7 @@ void CuptiDecoder::kernel(const std::byte* record, uint32_t size) {
       .queued_ahead = queued == 0 ? kUnknown : times.start - time(queued),
       .submit_ahead = submitted == 0 ? kUnknown : times.start - time(submitted),
       .graph_node = static_cast<int64_t>(graph_node)};
-  order_.work(0, row.correlation, row.start);
-  writer_.add(row);
+  work_.dispatch({.device = device_row(f::device.read(record, size))}, row);
 }
 
 void CuptiDecoder::copy(const std::byte* record, uint32_t size, bool peer) {
@@ -681,8 +685,9 @@ void CuptiDecoder::copy(const std::byte* record, uint32_t size, bool peer) {
                       .bytes = static_cast<int64_t>(f::bytes.read(record, size)),
                       .graph_node = static_cast<int64_t>(graph_node),
                       .arguments = given != 0 ? given : arguments_of(correlation, true)};
-  order_.work(0, row.correlation, row.start);
-  writer_.add(row);
+  work_.copy(
+      {.device = device_row(device), .to_host = copy_direction(kind) == event::CopyDirection::kDeviceToHost && !peer},
+      row);
 }
 
 void CuptiDecoder::fill(const std::byte* record, uint32_t size) {
@@ -702,8 +707,7 @@ void CuptiDecoder::fill(const std::byte* record, uint32_t size) {
                       .correlation = static_cast<int64_t>(correlation),
                       .bytes = static_cast<int64_t>(f::bytes.read(record, size)),
                       .graph_node = static_cast<int64_t>(f::graph_node.read(record, size))};
-  order_.work(0, row.correlation, row.start);
-  writer_.add(row);
+  work_.fill({.device = device_row(device)}, row);
 }
 
 void CuptiDecoder::memory(const std::byte* record, uint32_t size, uint32_t block_tid) {
@@ -748,6 +752,8 @@ void CuptiDecoder::synchronization(const std::byte* record, uint32_t block_tid) 
                       .duration = time(end) - from,
                       .dim = shape,
                       .correlation = static_cast<int64_t>(widen(f::correlation.read(record, kSize)))};
+  if (on_stream && type < std::size(kKinds) && kKinds[type] == SyncKind::kQueue)
+    work_.queue_wait(0, row.track, row.start, row.start + row.duration);
   writer_.add(row);
 }
 
@@ -804,7 +810,7 @@ void CuptiDecoder::graph(const std::byte* record) {
                           .duration = times.duration,
                           .dim = writer_.dimension(shape),
                           .correlation = static_cast<int64_t>(widen(f::correlation.read(record, kSize)))};
-  writer_.add(row);
+  work_.dispatch({.device = device_row(f::device.read(record, kSize))}, row);
 }
 
 void CuptiDecoder::jit(const std::byte* record, uint32_t size, uint32_t block_tid) {
@@ -999,7 +1005,7 @@ void CuptiDecoder::block(const tape::BlockHeader& header, std::span<const std::b
 
 void CuptiDecoder::finish() {
   for (auto at = threads_.begin(); at != threads_.end(); ++at) release(*at.value(), nullptr);
-  order_.finish(writer_, process_.row());
+  work_.finish(process_.row());
   int64_t unknown = 0;
   for (size_t number = 0; number < unknown_.size(); ++number) {
     if (unknown_[number] == 0) continue;

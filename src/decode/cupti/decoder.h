@@ -20,7 +20,7 @@
 #include "event/records.h"
 #include "event/schema.h"
 #include "tape/layout.h"
-#include "trace/write/launch_order.h"
+#include "trace/write/work_times.h"
 #include "trace/write/writer.h"
 #include "vendor/nvidia/cupti_activity.h"
 
@@ -63,6 +63,7 @@ class CuptiDecoder : public BlockDecoder {
   /// end of the records.
   void block(const tape::BlockHeader& header, std::span<const std::byte> bytes, bool completed = true) override;
   /// Call after the last buffer: writes the rows still held back and checks launches against kernels.
+  void settle() override { work_.settle(); }
   void finish() override;
 
   const CuptiFacts& facts() const { return facts_; }
@@ -96,6 +97,7 @@ class CuptiDecoder : public BlockDecoder {
   };
   struct Callback {
     int64_t row = 0;  // of table function
+    event::CallRole tells = event::CallRole::kPlain;
     enum class Role : uint8_t { kPlain, kLaunch, kGraphLaunch, kBeginCapture, kEndCapture } role = Role::kPlain;
   };
   struct Pattern {
@@ -159,7 +161,7 @@ class CuptiDecoder : public BlockDecoder {
 
   ProcessContext& process_;
   trace::TraceWriter& writer_;
-  trace::LaunchOrder order_;
+  trace::WorkTimes work_{writer_};
   CuptiFacts facts_;
   std::array<uint32_t, cupti::kKinds> sizes_{};  // as the target reported them
   std::array<int64_t, cupti::kKinds + 1> unknown_{};

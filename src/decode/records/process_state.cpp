@@ -16,6 +16,7 @@
 #include "decode/records/record_values.h"
 #include "decode/records/samples.h"
 #include "event/functions/functions.h"
+#include "vendor/call_roles.h"
 
 namespace tacho::decode {
 
@@ -196,22 +197,27 @@ int64_t node_behind(const Record& record, uint8_t flag) {
 
 }  // namespace
 
+// Copies that the host makes have its times.
+trace::WorkTimes::Origin ProcessState::origin_of(const Queue& queue, uint64_t start) {
+  return {.device = queue.device, .timed = start != 0 && queue.clock != event::DeviceClock::kHost};
+}
+
 template <typename Record>
 void ProcessState::write_dispatch(const Record& record, const Shape& shape, const tape::BlockHeader& block) {
   ++commands_.rows[static_cast<size_t>(Table::kDispatch)];
   const Queue& on = queue(record.queue);
   const DeviceTimes times = device_times(on, Table::kDispatch, record.queued, record.submit, record.start, record.end);
-  if (record.start != 0) order_.work(0, static_cast<int64_t>(record.correlation), times.start);
-  writer_.add(row::Dispatch{.track = on.track,
-                            .start = times.start,
-                            .duration = times.duration,
-                            .dim = kernel_row(kernel(record.header.value), shape),
-                            .correlation = static_cast<int64_t>(record.correlation),
-                            .queued_ahead = times.queued_ahead,
-                            .submit_ahead = times.submit_ahead,
-                            .ordinal = record.ordinal,
-                            .graph_node = node_behind(record, event::kFlagGraph),
-                            .arguments = thread(block).take(event::ArgumentsOf::kOpenClKernel, record.correlation)});
+  work_.dispatch(origin_of(on, record.start),
+                 {.track = on.track,
+                  .start = times.start,
+                  .duration = times.duration,
+                  .dim = kernel_row(kernel(record.header.value), shape),
+                  .correlation = static_cast<int64_t>(record.correlation),
+                  .queued_ahead = times.queued_ahead,
+                  .submit_ahead = times.submit_ahead,
+                  .ordinal = record.ordinal,
+                  .graph_node = node_behind(record, event::kFlagGraph),
+                  .arguments = thread(block).take(event::ArgumentsOf::kOpenClKernel, record.correlation)});
 }
 
 void ProcessState::take(const event::ApiRecord& record, const tape::BlockHeader& block) {
@@ -222,19 +228,21 @@ void ProcessState::take(const event::ApiRecord& record, const tape::BlockHeader&
   const auto domain = static_cast<event::Domain>(record.header.flags);
   const uint32_t number = record.header.value & 0xffff;
   Thread& caller = thread(block);
-  order_.call(0, static_cast<int64_t>(record.correlation), start);
-  writer_.add(row::Api{
-      .track = caller.track,
-      .start = start,
-      .duration = duration,
-      .dim = function(domain, number),
-      .correlation = static_cast<int64_t>(record.correlation),
-      .result = event::function_has_result(domain, number) ? static_cast<int16_t>(record.header.value >> 16) : kUnknown,
-      .arguments = domain == event::Domain::kMpi
-                       ? shown_messages(caller, record.correlation)
-                       : caller.take(domain == event::Domain::kHipRuntime ? event::ArgumentsOf::kHipCall
-                                                                          : event::ArgumentsOf::kOpenClCall,
-                                     record.correlation)});
+  const auto result = static_cast<int16_t>(record.header.value >> 16);
+  const auto args =
+      domain == event::Domain::kHipRuntime ? event::ArgumentsOf::kHipCall : event::ArgumentsOf::kOpenClCall;
+  work_.call({.correlation = static_cast<int64_t>(record.correlation),
+              .start = start,
+              .end = duration == kUnknown ? kUnknown : start + duration,
+              .role = result == 0 ? vendor::call_role(event::function_name(domain, number)) : event::CallRole::kPlain});
+  writer_.add(row::Api{.track = caller.track,
+                       .start = start,
+                       .duration = duration,
+                       .dim = function(domain, number),
+                       .correlation = static_cast<int64_t>(record.correlation),
+                       .result = event::function_has_result(domain, number) ? result : kUnknown,
+                       .arguments = domain == event::Domain::kMpi ? shown_messages(caller, record.correlation)
+                                                                  : caller.take(args, record.correlation)});
 }
 
 void ProcessState::take(const event::DispatchRecord& record, const tape::BlockHeader& block) {
@@ -274,17 +282,19 @@ void ProcessState::take(const event::CopyRecord& record, const tape::BlockHeader
                      .target_device = direction == event::CopyDirection::kDeviceToHost ? 0 : peer,
                      .kind = checked<event::CopyKind>(record.header.value >> 8 & 0xff),
                      .asynchronous = record.header.flags & event::kCopyAsynchronous});
-  if (record.start != 0) order_.work(0, static_cast<int64_t>(record.correlation), times.start);
-  writer_.add(row::Copy{.track = on.track,
-                        .start = times.start,
-                        .duration = times.duration,
-                        .dim = shape,
-                        .correlation = static_cast<int64_t>(record.correlation),
-                        .bytes = static_cast<int64_t>(record.bytes),
-                        .queued_ahead = times.queued_ahead,
-                        .submit_ahead = times.submit_ahead,
-                        .graph_node = node_behind(record, event::kCopyGraph),
-                        .arguments = thread(block).take(event::ArgumentsOf::kOpenClCall, record.correlation)});
+  trace::WorkTimes::Origin origin = origin_of(on, record.start);
+  origin.to_host = direction == event::CopyDirection::kDeviceToHost;
+  origin.blocking = (record.header.flags & event::kCopyAsynchronous) == 0;
+  work_.copy(origin, {.track = on.track,
+                      .start = times.start,
+                      .duration = times.duration,
+                      .dim = shape,
+                      .correlation = static_cast<int64_t>(record.correlation),
+                      .bytes = static_cast<int64_t>(record.bytes),
+                      .queued_ahead = times.queued_ahead,
+                      .submit_ahead = times.submit_ahead,
+                      .graph_node = node_behind(record, event::kCopyGraph),
+                      .arguments = thread(block).take(event::ArgumentsOf::kOpenClCall, record.correlation)});
 }
 
 void ProcessState::take(const event::FillRecord& record) {
@@ -296,15 +306,14 @@ void ProcessState::take(const event::FillRecord& record) {
       row::FillShape{.memory = checked<event::MemoryKind>(record.header.value),
                      .device = on.device,
                      .value = record.pattern_bytes <= 8 ? static_cast<int64_t>(record.pattern) : kUnknown});
-  if (record.start != 0) order_.work(0, static_cast<int64_t>(record.correlation), times.start);
-  writer_.add(row::Fill{.track = on.track,
-                        .start = times.start,
-                        .duration = times.duration,
-                        .dim = shape,
-                        .correlation = static_cast<int64_t>(record.correlation),
-                        .bytes = static_cast<int64_t>(record.bytes),
-                        .queued_ahead = times.queued_ahead,
-                        .submit_ahead = times.submit_ahead});
+  work_.fill(origin_of(on, record.start), {.track = on.track,
+                                           .start = times.start,
+                                           .duration = times.duration,
+                                           .dim = shape,
+                                           .correlation = static_cast<int64_t>(record.correlation),
+                                           .bytes = static_cast<int64_t>(record.bytes),
+                                           .queued_ahead = times.queued_ahead,
+                                           .submit_ahead = times.submit_ahead});
 }
 
 void ProcessState::take(const event::AllocationRecord& record, const tape::BlockHeader& block) {
@@ -331,11 +340,17 @@ void ProcessState::take(const event::SyncRecord& record, const tape::BlockHeader
   const int64_t end = host || on == nullptr ? host_time(record.end) : device_time(*on, record.end);
   const int64_t shape = writer_.dimension(
       row::SyncShape{.kind = checked<event::SyncKind>(record.header.value), .device = on != nullptr ? on->device : 0});
-  writer_.add(row::Sync{.track = on != nullptr ? on->track : thread(block).track,
-                        .start = start,
-                        .duration = end - start,
-                        .dim = shape,
-                        .correlation = static_cast<int64_t>(record.correlation)});
+  const row::Sync row{.track = on != nullptr ? on->track : thread(block).track,
+                      .start = start,
+                      .duration = end - start,
+                      .dim = shape,
+                      .correlation = static_cast<int64_t>(record.correlation)};
+  if (host && on != nullptr && record.header.value == static_cast<uint32_t>(event::SyncKind::kQueue))
+    work_.queue_wait(0, on->track, start, end);
+  if (host || on == nullptr)
+    writer_.add(row);
+  else
+    work_.sync(origin_of(*on, record.start), row);
 }
 
 void ProcessState::take(const event::LossRecord& record) {
@@ -515,10 +530,15 @@ void ProcessState::progress(std::span<const std::byte> bytes) {
     commands_.issued[table] = at.issued[table].load(std::memory_order_relaxed);
 }
 
+void ProcessState::settle() {
+  for (auto& [kind, decoder] : blocks_) decoder->settle();
+  work_.settle();
+}
+
 void ProcessState::finish() {
   if (samples_) samples_->finish();
   for (auto& [kind, decoder] : blocks_) decoder->finish();
-  order_.finish(writer_, row());
+  work_.finish(row());
   int64_t open_ranges = 0;
   for (const auto& owner : threads_) {
     if (!owner) continue;

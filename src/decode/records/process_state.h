@@ -22,7 +22,7 @@
 #include "event/records.h"
 #include "event/schema.h"
 #include "tape/layout.h"
-#include "trace/write/launch_order.h"
+#include "trace/write/work_times.h"
 #include "trace/write/writer.h"
 
 namespace tacho::decode {
@@ -49,6 +49,8 @@ class ProcessState : public ProcessContext {
   /// Takes any record but kProcess. `at` holds header.size bytes, at least the fixed part of its kind.
   void record(const tape::BlockHeader& block, const std::byte* at, const event::RecordHeader& header);
   void vendor_buffer(const tape::BlockHeader& block, std::span<const std::byte> bytes);
+  /// Call about once a second: device work waits for its clock to be compared no longer than two calls.
+  void settle();
   void finish();
 
   /// By table: commands issued to devices (tape::CommandCounts), rows made from them, and the process's own report on
@@ -154,6 +156,7 @@ class ProcessState : public ProcessContext {
   int64_t device_time(const Queue& queue, uint64_t value) const;
   DeviceTimes device_times(const Queue& queue, event::Table table, uint64_t queued, uint64_t submit, uint64_t start,
                            uint64_t end);
+  static trace::WorkTimes::Origin origin_of(const Queue& queue, uint64_t start);
   int64_t function(event::Domain domain, uint32_t number);
   void marker(const tape::BlockHeader& block, const std::byte* at, const event::RecordHeader& header);
   template <typename Record>  // DispatchRecord, DispatchWideRecord
@@ -196,7 +199,7 @@ class ProcessState : public ProcessContext {
   int64_t ahead_ = 0;  // ns by which the process's CLOCK_MONOTONIC and _RAW are ahead of tacho's (time namespaces)
   ProcessFacts facts_;
   Commands commands_;
-  trace::LaunchOrder order_;
+  trace::WorkTimes work_{writer_};
   std::vector<Text> strings_;
   std::vector<Queue> queues_;
   std::vector<Kernel> kernels_;

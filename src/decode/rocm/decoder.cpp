@@ -9,6 +9,7 @@
 #include "base/text/demangle.h"
 #include "decode/records/arguments.h"
 #include "event/times.h"
+#include "vendor/call_roles.h"
 
 namespace tacho::decode {
 
@@ -149,6 +150,7 @@ void RocprofilerDecoder::operation(uint64_t number, std::string_view text) {
     entry.parameters = vendor::amd::find_hip_call(name);
   if (known.role == Role::kApi || known.role == Role::kApiWithResult)
     entry.row = writer_.dimension(row::Function{.name = writer_.string(name), .domain = known.domain});
+  entry.tells = vendor::call_role(name);
 }
 
 void RocprofilerDecoder::kernel(std::span<const std::byte> symbol, std::string_view name) {
@@ -357,8 +359,15 @@ bool RocprofilerDecoder::outermost(uint64_t correlation, uint64_t& found) const 
   return true;
 }
 
+void RocprofilerDecoder::write_work(const row::Dispatch& row, const trace::WorkTimes::Origin& origin) {
+  work_.dispatch(origin, row);
+}
+void RocprofilerDecoder::write_work(const row::Copy& row, const trace::WorkTimes::Origin& origin) {
+  work_.copy(origin, row);
+}
+
 template <typename Row>
-void RocprofilerDecoder::add_work(Row row, uint64_t correlation) {
+void RocprofilerDecoder::add_work(Row row, uint64_t correlation, const trace::WorkTimes::Origin& origin) {
   uint64_t found = correlation;
   if (nested_calls_ && correlation != 0 && !outermost(correlation, found)) {
     auto& held = [this]() -> std::vector<Held<Row>>& {
@@ -367,13 +376,12 @@ void RocprofilerDecoder::add_work(Row row, uint64_t correlation) {
       else
         return held_copies_;
     }();
-    held.push_back({row, correlation});
+    held.push_back({row, correlation, origin});
     if (held.size() >= kMostHeld) release(held, true);
     return;
   }
   row.correlation = static_cast<int64_t>(found);
-  order_.work(0, row.correlation, row.start);
-  writer_.add(row);
+  write_work(row, origin);
 }
 
 template <typename Row>
@@ -386,8 +394,7 @@ void RocprofilerDecoder::release(std::vector<Held<Row>>& held, bool all) {
       continue;
     }
     work.row.correlation = static_cast<int64_t>(found);
-    order_.work(0, work.row.correlation, work.row.start);
-    writer_.add(work.row);
+    write_work(work.row, work.origin);
   }
   held.resize(kept);
 }
@@ -419,7 +426,11 @@ void RocprofilerDecoder::api(const Kind& kind, const std::byte* at, size_t size)
     arguments = call_structure_text(*operation.parameters,
                                     {at + sdk::Api::kWide, size - sdk::Api::kWide - sdk::Api::kResultBytes});
   const int64_t from = time(start);
-  order_.call(0, static_cast<int64_t>(correlation), from);
+  const bool failed = result != event::kUnknown && result != 0;
+  work_.call({.correlation = static_cast<int64_t>(correlation),
+              .start = from,
+              .end = time(end),
+              .role = failed ? event::CallRole::kPlain : operation.tells});
   writer_.add(row::Api{.track = thread(f.thread.read(at, size)),
                        .start = from,
                        .duration = time(end) - from,
@@ -453,7 +464,7 @@ void RocprofilerDecoder::dispatch(const std::byte* at, size_t size) {
                          .dim = kernel_row(shape, facts),
                          .ordinal = number != 0 ? static_cast<int64_t>(number - 1) : event::kUnknown,
                          .graph_node = static_cast<int64_t>(f::external.read(at, size) >> kNodeShift)},
-           sdk::any::correlation.read(at, size));
+           sdk::any::correlation.read(at, size), {.device = agent_of(f::agent.read(at, size)).row});
 }
 
 void RocprofilerDecoder::copy(const std::byte* at, size_t size) {
@@ -485,7 +496,10 @@ void RocprofilerDecoder::copy(const std::byte* at, size_t size) {
                      .dim = shape,
                      .bytes = static_cast<int64_t>(f::bytes.read(at, size)),
                      .graph_node = static_cast<int64_t>(external >> kNodeShift)},
-           sdk::any::correlation.read(at, size));
+           sdk::any::correlation.read(at, size),
+           {.device = direction == Direction::kHostToHost ? 0 : agent_of(on).row,
+            .to_host = direction == Direction::kDeviceToHost,
+            .timed = direction != Direction::kHostToHost});
 }
 
 void RocprofilerDecoder::allocation(const std::byte* at, size_t size) {
@@ -711,7 +725,7 @@ void RocprofilerDecoder::block(const tape::BlockHeader& header, std::span<const 
 void RocprofilerDecoder::finish() {
   release(held_dispatches_, true);
   release(held_copies_, true);
-  order_.finish(writer_, process_.row());
+  work_.finish(process_.row());
   for (const auto& [key, count] : unknown_)
     writer_.property(Table::kProcess, process_.row(),
                      fmt::format("rocm.unknown_records.{}.{}", key >> 32, key & 0xffffffff), fmt::format("{}", count));

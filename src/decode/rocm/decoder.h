@@ -23,7 +23,7 @@
 #include "event/records.h"
 #include "event/schema.h"
 #include "tape/layout.h"
-#include "trace/write/launch_order.h"
+#include "trace/write/work_times.h"
 #include "trace/write/writer.h"
 #include "vendor/amd/call_parameters.h"
 #include "vendor/amd/sdk.h"
@@ -41,6 +41,7 @@ class RocprofilerDecoder : public BlockDecoder {
 
   void define(const std::byte* at, const event::RecordHeader& header) override;
   void block(const tape::BlockHeader& header, std::span<const std::byte> bytes, bool completed) override;
+  void settle() override { work_.settle(); }
   void finish() override;
 
   /// The name "KIND/operation" of `number` (a kind of records and one of its operations, sdk::operation_number).
@@ -71,6 +72,7 @@ class RocprofilerDecoder : public BlockDecoder {
   };
   struct Operation {
     int64_t row = 0;  // of table function, for calls
+    event::CallRole tells = event::CallRole::kPlain;
     event::CopyDirection direction = event::CopyDirection::kUnknown;
     bool frees = false, has_result = false, begins = false, ends = false;
     const vendor::CallParameters* parameters = nullptr;  // of a HIP call; nullptr = unknown
@@ -123,6 +125,7 @@ class RocprofilerDecoder : public BlockDecoder {
   struct Held {
     Row row;
     uint64_t correlation;
+    trace::WorkTimes::Origin origin;
   };
 
   int64_t time(uint64_t ns);
@@ -137,8 +140,10 @@ class RocprofilerDecoder : public BlockDecoder {
   bool wanted(std::string_view name) const;
   /// The correlation of the outermost call around `correlation`; false while that call's own record is missing.
   bool outermost(uint64_t correlation, uint64_t& found) const;
+  void write_work(const event::row::Dispatch& row, const trace::WorkTimes::Origin& origin);
+  void write_work(const event::row::Copy& row, const trace::WorkTimes::Origin& origin);
   template <typename Row>
-  void add_work(Row row, uint64_t correlation);
+  void add_work(Row row, uint64_t correlation, const trace::WorkTimes::Origin& origin);
   template <typename Row>
   void release(std::vector<Held<Row>>& held, bool all);
 
@@ -165,7 +170,7 @@ class RocprofilerDecoder : public BlockDecoder {
 
   ProcessContext& process_;
   trace::TraceWriter& writer_;
-  trace::LaunchOrder order_;
+  trace::WorkTimes work_{writer_};
   PiecewiseLinear clock_;
   std::array<Kind, kMostKinds> kinds_{};
   tsl::robin_map<uint64_t, Operation> operations_;

@@ -81,13 +81,23 @@ int64_t Translator::kernel(const KernelFacts& facts, const int64_t (&grid)[3], c
   return kernels_.row(writer_, row);
 }
 
+int64_t Translator::device_of_track(int64_t track) {
+  if (last_lane_place_ >= lane_list_.size() || lane_list_[last_lane_place_].track != track) {
+    const auto found =
+        std::find_if(lane_list_.begin(), lane_list_.end(), [&](const Lane& lane) { return lane.track == track; });
+    if (found == lane_list_.end()) return 0;
+    return found->device;
+  }
+  return lane_list_[last_lane_place_].device;
+}
+
 // Adds a row, or keeps it until finish() if the profiler did not measure it or only an External id tells its cause.
 template <typename Row>
-void Translator::work(const Row& row, const Event& event, int64_t process) {
+void Translator::work(const Row& row, const Event& event, int64_t process, bool to_host) {
   if (imported::UnmeasuredRows::looks_so(row.start, row.duration)) return unmeasured_.take(row);
   unmeasured_.saw(row.start, row.duration);
-  order_.work(process, row.correlation, row.start);
-  if (row.correlation != 0 || event.external == kUnknown || event.external <= 0) return writer_.add(row);
+  if (row.correlation != 0 || event.external == kUnknown || event.external <= 0)
+    return write({.process = process, .device = device_of_track(row.track), .to_host = to_host}, row);
   if constexpr (Row::kTable == Table::kDispatch)
     tied_dispatches_.add({{process, event.external}, row});
   else if constexpr (Row::kTable == Table::kCopy)
@@ -208,7 +218,7 @@ void Translator::copy(const Event& event) {
                  .bytes = event.bytes,
                  .graph_node = known(event.graph_node),
                  .arguments = arguments(event)},
-       event, on.process);
+       event, on.process, direction == CopyDirection::kDeviceToHost);
 }
 
 void Translator::fill(const Event& event) {

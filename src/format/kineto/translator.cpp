@@ -8,6 +8,7 @@
 #include "event/times.h"
 #include "format/import/words.h"
 #include "trace/read/operator_causes.h"
+#include "vendor/call_roles.h"
 
 namespace tacho::format::kineto {
 
@@ -95,7 +96,11 @@ void Translator::call(const Event& event, int64_t track) {
                                             event.shared});
   if (correlation != 0) {
     call_ends_.add({of, correlation}, event.time + std::max<int64_t>(event.duration, 0));
-    order_.call(of, correlation, event.time);
+    work_times_.call({.process = of,
+                      .correlation = correlation,
+                      .start = event.time,
+                      .end = event.duration > 0 ? event.time + event.duration : kUnknown,
+                      .role = vendor::call_role(event.name)});
   } else if (event.external > 0) {
     correlation = kExternal + event.external;
     external_calls_.add({of, event.external}, correlation);
@@ -401,7 +406,7 @@ Status Translator::finish() {
   TACHO_TRY(finish_flows());
   finish_tensors();
   finish_annotations();
-  order_.finish(writer_, 0);
+  work_times_.finish(0);
   inputs_.finish();
   owners_.finish();
   return {};

@@ -18,7 +18,7 @@
 #include "format/kineto/event.h"
 #include "format/kineto/inputs.h"
 #include "format/kineto/owners.h"
-#include "trace/write/launch_order.h"
+#include "trace/write/work_times.h"
 #include "trace/write/writer.h"
 
 namespace tacho::format::kineto {
@@ -133,7 +133,13 @@ class Translator {
   int64_t device(int64_t index, const Event& event, Owners::ScopeId scope);
   Lane lane(const Event& event);
   template <typename Row>
-  void work(const Row& row, const Event& event, int64_t process);
+  void work(const Row& row, const Event& event, int64_t process, bool to_host = false);
+  void write(const trace::WorkTimes::Origin& origin, const event::row::Dispatch& row) {
+    work_times_.dispatch(origin, row);
+  }
+  void write(const trace::WorkTimes::Origin& origin, const event::row::Copy& row) { work_times_.copy(origin, row); }
+  void write(const trace::WorkTimes::Origin& origin, const event::row::Fill& row) { work_times_.fill(origin, row); }
+  int64_t device_of_track(int64_t track);
   int64_t kernel(const KernelFacts& facts, const int64_t (&grid)[3], const int64_t (&block)[3]);
   int64_t arguments(const Event& event);
   void put_collective(const Event::Collective& told);
@@ -158,7 +164,7 @@ class Translator {
   InputRows inputs_;
   imported::RangePairs nested_, asynchronous_;
   imported::UnmeasuredRows unmeasured_;
-  trace::LaunchOrder order_{size_t{1} << 18};
+  trace::WorkTimes work_times_{writer_, size_t{1} << 18, 8192};
   KeyIndex<Shape, OwnedId> launches_;
   KeyIndex<int64_t, OwnedId> call_ends_;        // of calls with a correlation
   KeyIndex<int64_t, OwnedId> operator_causes_;  // External id -> the operator's correlation

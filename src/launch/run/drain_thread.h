@@ -94,6 +94,7 @@ class DrainThread {
       const int64_t now = raw_now();
       // Slabs reach the disk at least this often, so that a killed tacho loses little.
       if (now - last_flush > 1'000'000'000) {
+        decoder_.settle();
         static_cast<void>(writer_.flush());  // a write error stays in the writer and is reported by finish()
         last_flush = now;
       }

@@ -68,8 +68,9 @@ class Lines(Rocprofv3):
         self.assertEqual(header, '"Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev"')
 
     def test_pftrace(self):
-        self.rocprofv3("--stats", "--sys-trace", "--kernel-trace", "--output-format", "pftrace")
+        said = self.rocprofv3("--stats", "--sys-trace", "--kernel-trace", "--output-format", "pftrace").stderr.decode()
         self.assertEqual(self.names(), ["PID_results.pftrace"])
+        self.assertIn("--stats writes its files with --output-format csv alone; pftrace has none of them", said)
         self.assertEqual(self.one("_results.pftrace").read_bytes()[:1], b"\n")
 
     def test_no_separator(self):
@@ -476,10 +477,18 @@ class Outputs(Rocprofv3):
         self.one_sentence(self.rocprofv3("--kernel-trace", "--log-level", "loud", code=125), "'loud'", "warning")
 
     def test_minimum_output_data(self):
-        self.rocprofv3("--kernel-trace", "-f", "csv", "pftrace", "--minimum-output-data", "1000")
+        told = self.rocprofv3("--kernel-trace", "-f", "csv", "pftrace", "--minimum-output-data", "1000", "--log-level", "info")
         self.assertEqual(self.names(), [])
+        self.assertNotIn("wrote ", told.stderr.decode())
         self.rocprofv3("--kernel-trace", "-f", "csv", "pftrace", "--minimum-output-data", "1")
         self.assertIn("PID_kernel_trace.csv", self.names())
+
+    def test_records_that_no_format_holds_are_counted(self):
+        told = self.rocprofv3("--sys-trace", "-f", "csv", "-o", "r", "--log-level", "info").stderr.decode()
+        self.assertRegex(told, r"-f csv has no place for (1 wait|\d+ waits), which a \.tacho file keeps \(--keep-trace FILE\)")
+        for more in (("-f", "csv", "pftrace"), ("-f", "csv", "--keep-trace", "kept.tacho")):
+            told = self.rocprofv3("--sys-trace", *more, "-o", "s", "--overwrite", "--log-level", "info").stderr.decode()
+            self.assertNotIn("has no place", told)
 
     def test_keep_trace_and_extra_columns(self):
         self.rocprofv3("--memory-copy-trace", "--keep-trace", "mine.tacho", "--extra-columns", "-o", "x")

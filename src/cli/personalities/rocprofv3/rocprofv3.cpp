@@ -230,6 +230,9 @@ Status choose_formats(const Given& given, Plan& plan) {
     if (!writer) return fail("--output-format: {}", writer.error().message);
     plan.writers.push_back(*writer);
   }
+  if (given.on("stats") && std::find(names.begin(), names.end(), "csv") == names.end())
+    plan.remarks.push_back(fmt::format("--stats writes its files with --output-format csv alone; {} has none of them",
+                                       fmt::join(names, " and ")));
   return {};
 }
 
@@ -517,11 +520,11 @@ Status write_outputs(const trace::Trace& trace, const Given& given, Plan& plan) 
     }
     if (plan.options.minimum_bytes > 0) {
       // The size of a single file is known only once it exists.
-      for (const std::string& path : written) {
+      std::erase_if(written, [&](const std::string& path) {
         std::error_code ignored;
-        if (!path.ends_with(".csv") && fs::file_size(path, ignored) < plan.options.minimum_bytes)
-          fs::remove(path, ignored);
-      }
+        return !path.ends_with(".csv") && fs::file_size(path, ignored) < plan.options.minimum_bytes &&
+               fs::remove(path, ignored);
+      });
     }
     if (plan.write_config) {
       const std::string path = (fs::path(place.folder) / (place.prefix + "_config.json")).string();
@@ -550,6 +553,22 @@ Status write_outputs(const trace::Trace& trace, const Given& given, Plan& plan) 
   if (processes.empty() && plan.traces)
     say(plan, kWarning, "nothing that the options ask for was recorded, so no file is written");
   return {};
+}
+
+// Says which records none of the chosen formats holds: waits, which rocprofv3 has no word for.
+void tell_left_out(const trace::Trace& trace, const Plan& plan) {
+  if (plan.writers.empty() || !plan.keep_trace.empty()) return;
+  std::string names;
+  format::Writer all = *plan.writers.front();
+  for (const format::Writer* writer : plan.writers) {
+    all.holds |= writer->holds;
+    names += fmt::format("{}{}", names.empty() ? "" : " ", writer->name == "rocprofv3" ? "json" : writer->name);
+  }
+  all.name = names;
+  walk::EventFilter filter = plan.options;
+  filter.process = 0;
+  if (const std::string sentence = format::left_out(all, trace, filter); !sentence.empty())
+    say(plan, kInfo, sentence + " (--keep-trace FILE)");
 }
 
 // Prints one line about options that the user gave one by one and that found nothing.
@@ -631,6 +650,7 @@ int run_plan(const Given& given, Plan& plan) {
                                            done.error().message, plan.launch.recording.output));
   // A warning has said why nothing was recorded.
   if (began) tell_missing(**trace, plan);
+  tell_left_out(**trace, plan);
   for (const std::string& sentence : analysis::loss_sentences(**trace)) say(plan, kWarning, sentence);
   if (plan.keep_trace.empty()) unlink(plan.launch.recording.output.c_str());
   return exit_code;

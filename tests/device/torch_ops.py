@@ -59,8 +59,8 @@ class Session:
     def trace(self, file, command, *options):
         return run(self.tacho, "trace", "-q", "--overwrite", "-o", self.work / file, "--torch-trace", *options, "--", *command)
 
-    def rows(self, file, by):
-        answer = json.loads(run(self.tacho, "stats", self.work / file, "--by", by, "--output-format", "json").stdout)
+    def rows(self, file, by, *options):
+        answer = json.loads(run(self.tacho, "stats", self.work / file, "--by", by, *options, "--output-format", "json").stdout)
         titles = [c["title"] if isinstance(c, dict) else c for c in answer["columns"]]
         return [dict(zip(titles, row)) for row in answer["rows"]]
 
@@ -116,7 +116,7 @@ class Session:
 
     def modules(self):
         self.trace("modules.tacho", self.model("transformer", "--steps", "3"))
-        rows = self.rows("modules.tacho", "module")
+        rows = self.rows("modules.tacho", "module", "--instances")
         names = {row["Name"] for row in rows}
         check("modules by their place in the model", "Encoder.encoder.layers.3.self_attn" in names, sorted(names)[:4])
         backward = [row for row in rows if row["Phase"] == "backward"]
@@ -142,7 +142,7 @@ class Session:
         whole = sum(row["SelfDeviceNs"] for row in rows)
         named = sum(row["SelfDeviceNs"] for row in rows if row["Name"].startswith("aten::") or row["Name"].startswith("torch."))
         check("GPU time named by operator", named > 0.99 * whole, f"{100 * named / max(whole, 1):.2f} %", ">= 99 %")
-        modules = self.rows("graph.tacho", "module")
+        modules = self.rows("graph.tacho", "module", "--instances")
         layers = sum(row["SelfDeviceNs"] for row in modules if ".layers." in row["Name"])
         check("GPU time of the encoder's layers", layers > 0.8 * whole, f"{100 * layers / max(whole, 1):.1f} %", "> 80 %")
         print(text)

@@ -152,7 +152,9 @@ TEST(Rocprofv3Json, ReplayedPassesAreOneDispatch) {
     ASSERT_EQ(values.size(), 5u);
     for (size_t i = 0; i < values.size(); ++i) {
       const auto& [start, pass, number] = values[i];
-      if (told) EXPECT_EQ(start, 2000);
+      if (told) {
+        EXPECT_EQ(start, 2000);
+      }
       EXPECT_EQ(pass, number > 89 ? 2 : number > 8 ? 1 : 0) << number;
     }
     std::vector<std::string> notes;

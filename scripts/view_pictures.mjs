@@ -78,7 +78,7 @@ for (const [name, file, hash, colorScheme, act, viewport = kSize] of [
         window.tacho
           .panel()
           .drawn()
-          .find((each) => /Layer_0$/.test(each.label)),
+          .find((each) => /DecoderLayer/.test(each.label)),
       );
       const area = await on.locator('#canvas').boundingBox();
       await on.mouse.click(area.x + box.x + box.w / 2, area.y + box.depth * 19 + 10);

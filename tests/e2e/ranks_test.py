@@ -13,7 +13,7 @@ GEMM = "void gemm<float>(float*)"
 
 
 def make_rank(rank, ranks=4, steps=6, delay=None, shift=0.0, drift=0.0, jump=None, markers="Optimizer.step#SGD.step", groups=1, per_step=3,
-              metadata=True, first=0, kernel_name="ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)"):
+              metadata=True, first=0, kernel_name="ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", numbered=False):
     """torch.profiler's JSON of a rank that computes 1 ms before each of three all-reduces of 100 us a step, in the same rhythm
     as all others. `delay`: {(step, collective): (kind, us)} of this rank; the others wait for it: every rank knows `late`.
     `shift`, `drift`: of this rank's clock, us and a part of one; `jump`: (when, by how much), us."""
@@ -62,6 +62,8 @@ def make_rank(rank, ranks=4, steps=6, delay=None, shift=0.0, drift=0.0, jump=Non
             told = {"Collective name": "allreduce", "In msg nelems": 250_000 * (1 + number), "Out msg nelems": 250_000 * (1 + number),
                     "Group size": ranks, "dtype": "Float", "Process Group Name": str(group), "Process Group Description": "default_pg",
                     "Process Group Ranks": str(list(range(ranks)))} if metadata else {}
+            if numbered:  # as torch.distributed counts: other things of a group count, too
+                told["Seq"] = 100 + 3 * (step * per_step + number)
             if step * per_step + number >= first:
                 launch(arrived - 20, "kernel", kernel_name, arrived, last + 100 - arrived, 9, **told)
             at = last + 100
@@ -452,6 +454,19 @@ class Ranks(harness.Case):
         folder = self.make(each={1: {"first": 1}})
         report = self.ranks(folder)
         self.assertEqual(report["collectives"], [c for c in report["collectives"] if not c["complete"]])
+        self.assertTrue(any("the ranks disagree" in remark for remark in report["remarks"]), report["remarks"])
+
+    def test_ranks_that_were_cut_meet_by_the_programs_numbers(self):
+        late = {"delay": {2: {(step, 0): ("kernel", 700) for step in range(2, 6)}}}
+        whole = self.ranks(self.make(numbered=True, **late))
+        report = self.ranks(self.make(numbered=True, **late, each={1: {"first": 1}, 3: {"first": 2}}))
+        self.assertFalse(any("the ranks disagree" in remark for remark in report["remarks"]), report["remarks"])
+        complete = [c for c in report["collectives"] if c["complete"]]
+        self.assertEqual(len(complete), len(whole["collectives"]) - 2)
+        self.assertEqual([(c["last_rank"], c["spread_ns"], c["number"]) for c in complete],
+                         [(c["last_rank"], c["spread_ns"], c["number"]) for c in whole["collectives"][2:]])
+        # A rank without numbers leaves only the order.
+        report = self.ranks(self.make(numbered=True, each={1: {"first": 1, "numbered": False}}))
         self.assertTrue(any("the ranks disagree" in remark for remark in report["remarks"]), report["remarks"])
 
     def test_several_groups_and_one_that_ends(self):

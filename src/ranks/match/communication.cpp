@@ -149,6 +149,7 @@ StatedCollective stated_by(std::string_view text) {
     if (key == "Process Group Name") stated.group = value;
     if (key == "Process Group Description") stated.description = value;
     if (key == "Process Group Ranks") stated.members = value;
+    if (key == "Seq") stated.number = whole(value);
     if (key == "dtype")
       if (const int64_t bytes = bytes_of_type(value); bytes > 0) stated.element_bytes = bytes;
   }

@@ -42,6 +42,7 @@ struct StatedCollective {
   int64_t in_elements = -1, out_elements = -1;  // of this rank
   int64_t element_bytes = -1;
   int64_t group_size = -1;
+  int64_t number = -1;       // among those of its group, as torch.distributed counts them ("Seq")
   std::string_view group;    // name of the communicator (torch: of the process group)
   std::string_view members;  // "[0, 1, 2, 3]"
   std::string_view description;

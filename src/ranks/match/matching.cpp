@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "ranks/match/messages.h"
@@ -13,9 +14,31 @@ namespace {
 
 constexpr size_t kBuffered = 64;  // arrivals of a run in memory
 
+// Communicators whose collectives the program numbers on every rank, and the smallest number. Ranks whose recordings
+// begin or end at other collectives meet by these numbers.
+using Numbered = std::map<uint32_t, int64_t>;
+
+Numbered numbered_on_all(std::span<const RankRun> runs) {
+  Numbered out;
+  std::set<uint32_t> without;
+  for (const RankRun& run : runs)
+    for (const uint32_t communicator : run.communicators) {
+      const auto first = run.numbered.find(communicator);
+      if (first == run.numbered.end()) {
+        without.insert(communicator);
+        continue;
+      }
+      const auto [known, fresh] = out.try_emplace(communicator, first->second);
+      if (!fresh) known->second = std::min(known->second, first->second);
+    }
+  for (const uint32_t communicator : without) out.erase(communicator);
+  return out;
+}
+
 class ArrivalReader {
  public:
-  ArrivalReader(const RankRun& run, const Spool<Arrival>& spool) : run_(run), spool_(spool) {}
+  ArrivalReader(const RankRun& run, const Spool<Arrival>& spool, const Numbered& numbered)
+      : run_(run), spool_(spool), numbered_(numbered) {}
   Result<const Arrival*> next() {
     if (at_ == run_.arrivals) return nullptr;
     if (at_ == read_) {
@@ -24,13 +47,26 @@ class ArrivalReader {
       TACHO_TRY(spool_.read(run_.spool_at + at_, count, buffer_.data()));
       first_ = at_;
       read_ = at_ + count;
+      if (!numbered_.empty())
+        for (Arrival& arrival : buffer_) {
+          renumber(arrival.communicator, arrival.number, arrival.sequence);
+          renumber(arrival.previous_communicator, arrival.previous_number, arrival.previous_sequence);
+        }
     }
     return &buffer_[at_++ - first_];
   }
 
  private:
+  void renumber(uint32_t communicator, int64_t number, uint32_t& sequence) const {
+    const auto known = numbered_.find(communicator);
+    if (known == numbered_.end() || number < known->second) return;
+    // Beyond 32 bits two numbers could meet; so many collectives of one recording do not.
+    sequence = static_cast<uint32_t>(number - known->second);
+  }
+
   const RankRun& run_;
   const Spool<Arrival>& spool_;
+  const Numbered& numbered_;
   std::vector<Arrival> buffer_;
   size_t at_ = 0, read_ = 0, first_ = 0;
 };
@@ -46,10 +82,11 @@ bool ends_together(Operation operation) {
 Status match_collectives(std::span<const RankRun> runs, const Spool<Arrival>& spool,
                          const std::function<void(std::span<Participant>, bool)>& visit) {
   std::vector<uint32_t> expected;
+  const Numbered numbered = numbered_on_all(runs);
   std::vector<ArrivalReader> readers;
   readers.reserve(runs.size());
   for (const RankRun& run : runs) {
-    readers.emplace_back(run, spool);
+    readers.emplace_back(run, spool, numbered);
     for (const uint32_t communicator : run.communicators) {
       if (expected.size() <= communicator) expected.resize(communicator + 1, 0);
       ++expected[communicator];

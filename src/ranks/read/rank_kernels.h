@@ -20,7 +20,8 @@ class RankKernels {
   struct Collective {
     Operation operation = Operation::kUnknown;
     uint32_t communicator = 0;
-    int64_t bytes = 0;  // message_bytes(); 0 = unknown
+    int64_t bytes = 0;    // message_bytes(); 0 = unknown
+    int64_t number = -1;  // StatedCollective::number
   };
 
   /// `process`: a row; 0 = all of the trace, which must outlive this, as must `names`. Errors: damaged data.

@@ -218,11 +218,13 @@ class CurrentStretch {
     arrival.mpi = mpi_.up_to(start);
     arrival.previous_communicator = communicator_;
     arrival.previous_sequence = sequence_;
+    arrival.previous_number = number_;
     kernels_.take(arrival.kernel, kernel_numbers);
     if (arrival.end >= from_) {
       from_ = arrival.end;
       communicator_ = arrival.communicator;
       sequence_ = arrival.sequence;
+      number_ = arrival.number;
     }
     for (StretchTime* const part : {&compute_, &all_, &mpi_}) part->restart(from_);
     idle_ = host_ = unlaunched_ = 0;
@@ -234,6 +236,7 @@ class CurrentStretch {
   KernelTimes kernels_;
   int64_t from_ = kUnknown;                                                 // end of the collectives so far
   uint32_t communicator_ = Arrival::kNobody, sequence_ = Arrival::kNobody;  // of the collective that ended then
+  int64_t number_ = -1;
   int64_t gap_until_ = kUnknown;  // end of what ran in the stretch so far, collectives included
   int64_t idle_ = 0, host_ = 0, unlaunched_ = 0;
 };
@@ -276,8 +279,13 @@ class Pass {
   CurrentStretch stretch_;
   std::vector<Arrival> arrivals_;
   std::vector<MessageEvent> messages_;
-  std::unordered_map<uint32_t, uint32_t> sequences_;  // by communicator: how many collectives it had
-  int32_t count_step_ = -2;                           // the step that the counts below are of
+  struct Numbering {
+    uint32_t count = 0;             // collectives so far
+    int64_t first = -1, last = -1;  // the program's numbers of them
+    bool ascending = true;          // all have one, each above the last
+  };
+  std::unordered_map<uint32_t, Numbering> sequences_;  // by communicator
+  int32_t count_step_ = -2;                            // the step that the counts below are of
   int64_t kernel_count_ = 0, copy_count_ = 0;
   std::vector<int64_t> kernel_launches_;
 };
@@ -325,8 +333,10 @@ void Pass::take(const MpiOperation& called) {
     arrival.by_host = true;
     arrival.communicator = called.communicator;
     arrival.sequence = called.sequence;
-    uint32_t& next = sequences_[called.communicator];
-    next = std::max(next, called.sequence + 1);
+    arrival.number = arrival.previous_number = -1;
+    Numbering& numbering = sequences_[called.communicator];
+    numbering.count = std::max(numbering.count, called.sequence + 1);
+    numbering.ascending = false;  // MPI's own sequence tells
     arrive(arrival, step);
   } else {
     stretch_.add_mpi(start, end);
@@ -363,7 +373,12 @@ void Pass::take(const GpuOperation& operation, int64_t process) {
     arrival.bytes = collective->bytes;
     arrival.operation = collective->operation;
     arrival.communicator = collective->communicator;
-    arrival.sequence = sequences_[collective->communicator]++;
+    Numbering& numbering = sequences_[collective->communicator];
+    arrival.sequence = numbering.count++;
+    arrival.number = collective->number;
+    if (arrival.sequence == 0) numbering.first = arrival.number;
+    numbering.ascending = numbering.ascending && arrival.number > numbering.last;
+    numbering.last = arrival.number;
     arrive(arrival, step);
   } else {
     stretch_.add_gpu(kind, kernels_.first_of_name(kernel), start, end);
@@ -423,7 +438,11 @@ Status Pass::leave(Spools& spools) {
   run_.total = time_.take(steps);
   run_.steps_from = marks_.from;
   run_.first_step = marks_.first;
-  for (const auto& [communicator, count] : sequences_) run_.communicators.push_back(communicator);
+  run_.numbered.clear();
+  for (const auto& [communicator, numbering] : sequences_) {
+    run_.communicators.push_back(communicator);
+    if (numbering.ascending && numbering.first >= 0) run_.numbered[communicator] = numbering.first;
+  }
   std::sort(run_.communicators.begin(), run_.communicators.end());
   run_.arrivals = arrivals_.size();
   TACHO_ASSIGN(run_.spool_at, spools.arrivals.append(arrivals_));

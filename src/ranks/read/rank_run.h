@@ -48,7 +48,8 @@ struct Arrival {
   uint32_t communicator;
   uint32_t sequence;  // number among the communicator's collectives on this rank, from 0
   uint32_t previous_communicator,
-      previous_sequence;  // of the collective that ended at `from`; kNobody = none
+      previous_sequence;            // of the collective that ended at `from`; kNobody = none
+  int64_t number, previous_number;  // as the program counts its collectives ("Seq"); -1 = it does not tell
   Operation operation;
   bool by_host;         // a call of MPI, no kernel
   NamedTime kernel[3];  // that took the most time in the stretch
@@ -109,6 +110,8 @@ struct RankRun {
   // One-sided operations of this rank, by (giving rank, getting rank): how many, bytes.
   std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>> one_sided;
   std::vector<uint32_t> communicators;  // of its collectives, ascending
+  /// By communicator: the program's number of the first collective, where it numbers all of them, ascending.
+  std::map<uint32_t, int64_t> numbered;
   std::vector<std::string> remarks;
 };
 

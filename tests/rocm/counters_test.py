@@ -137,7 +137,7 @@ class Counters(Counting):
     def test_ceilings(self):
         """The bed's GPU executes no OpenCL kernels. One short kernel shows that: the benchmarks are not run."""
         result, ledger, folder = self.profile("--roof-only", env={"XDG_CACHE_HOME": str(self.folder)})
-        self.assertRegex(result.stderr.decode(), r"\[roofline\] No ceilings: .* does not execute kernels, so it has no ceilings: chain 0")
+        self.assertRegex(result.stderr.decode(), r"tacho: no roofs: .* does not execute kernels, so it has no ceilings: chain 0")
         self.assertNotIn("not measured", result.stderr.decode())
         self.assertEqual([kernel.name for kernel in ledger.kernels if kernel.name.startswith(("dram_", "cached", "local_set"))], [])
         self.assertEqual(len([kernel for kernel in ledger.kernels if kernel.name == "vector_units"]), 1)

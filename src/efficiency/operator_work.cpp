@@ -333,7 +333,7 @@ Result<Efficiency> efficiency_of(const trace::Trace& trace, const OperatorTree& 
     out.roofs = roofs_sentence(*device.product, device, !options.device.empty(), achievable);
   } else if (device.several) {
     out.remarks.emplace_back(
-        "the trace has GPUs of several kinds: no operator is held against a roof; trim it to one of them");
+        "the trace has GPUs of several kinds: no operator is held against a roof; --device holds all against one product");
   } else if (out.any()) {
     out.roofs = fmt::format(
         "The peaks of {} are not known: roofs are the best rates that operators reached in this trace. --device names a "

@@ -175,6 +175,19 @@ class Planted(Efficiency):
         self.assertIn("it has V100 SXM2", wrong.stderr.decode())
         self.run_command(TACHO, "stats", nobody, "--device", "b200", code=1)
 
+    def test_gpus_of_several_kinds(self):
+        document = made("aten::mm", [[8192, 8192], [8192, 8192]], self.HALF, ["", ""], "k", 1600, calls=4)
+        document["deviceProperties"].append({"id": 1, "name": "NVIDIA A40", "numSms": 84, "totalGlobalMem": 48_000_000_000})
+        document["traceEvents"] += [{**event, "pid": 1, "args": {**event["args"], "device": 1, "correlation": event["args"]["correlation"] + 100}}
+                                    for event in document["traceEvents"] if event["cat"] == "kernel"]
+        path = self.write(document)
+        said = self.run_command(TACHO, "stats", path, "--by", "operator", "--input-shapes").stderr.decode()
+        self.assertIn("GPUs of several kinds", said)
+        self.assertEqual((self.operators(path)[0]["NotJudged"], self.operators(path)[0]["PercentOfRoof"]), ("no roof", ""))
+        self.assertIsNone(self.finding(path))
+        held = self.operators(path, "--device", "L40S")[0]
+        self.assertAlmostEqual(float(held["PercentOfRoof"]), 100 * 2 * 8192**3 / 362e12 / 1600e-6, places=3)
+
     def test_tf32_is_told_by_the_kernel(self):
         float32 = ["float", "float"]
         plain = self.operators(self.write(made("aten::mm", [[4096, 4096], [4096, 4096]], float32, ["", ""], "ampere_sgemm_128x64_nn", 3000)))[0]

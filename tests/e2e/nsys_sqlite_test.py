@@ -18,7 +18,7 @@ LAUNCHES = """SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN CUPTI_ACTIV
 
 class NsysSqlite(Case):
     def export(self, source, *options):
-        self.run_command(TACHO, "export", source, "-f", "nsys-sqlite", "-o", "out.sqlite", "--overwrite", *options)
+        self.said = self.run_command(TACHO, "export", source, "-f", "nsys-sqlite", "-o", "out.sqlite", "--overwrite", *options).stderr.decode()
         self.base = sqlite3.connect(self.folder / "out.sqlite")
         self.addCleanup(self.base.close)
         self.assertEqual(self.base.execute("PRAGMA integrity_check").fetchone(), ("ok",))
@@ -52,6 +52,7 @@ class NsysSqlite(Case):
     def test_kernels_meet_their_calls(self):
         need_data()
         self.export(DATA / "traces" / "kineto_h100_qwen1.5-0.5b.json.gz")
+        self.assertRegex(" ".join(self.said.split()), r"\d+ operators and functions of Python are no API calls")
         (kernels,), (met,) = self.rows("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL")[0], self.rows(LAUNCHES)[0]
         self.assertEqual(kernels - met, 436, "those whose calls are not in the recording")
         grids = self.rows("SELECT DISTINCT gridX, blockX FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE registersPerThread > 0 AND gridX = 132")

@@ -146,6 +146,11 @@ class Writer {
     TACHO_TRY(session());
     if (unsized_ > 0)
       options_.remark(fmt::format("{} copies and fills have no size: nsys' tables have 0 there", unsized_));
+    if (functions_ > 0)
+      options_.remark(
+          fmt::format("{} operators and functions of Python are no API calls: nsys' tables have no place for "
+                      "them",
+                      functions_));
     if (unended_ > 0)
       options_.remark(fmt::format("{} rows have no end: nsys' tables have their start there", unended_));
     return file_.status();
@@ -317,10 +322,13 @@ class Writer {
   }
 
   // Functions of a framework or of Python are no calls of an API.
-  bool is_call(int64_t function) const {
+  bool is_call(int64_t function) {
     const auto domain =
         event::from_cell<event::Domain>(trace_.cell(Table::kFunction, function, column::Function::domain));
-    return domain != event::Domain::kOperator && domain != event::Domain::kPython && options_.wants(domain);
+    if (!options_.wants(domain)) return false;
+    if (domain != event::Domain::kOperator && domain != event::Domain::kPython) return true;
+    ++functions_;
+    return false;
   }
   Status calls() {
     using A = column::Api;
@@ -439,7 +447,7 @@ class Writer {
   walk::HashIds texts_;
   std::map<int64_t, int64_t> devices_;            // id -> row
   std::unordered_map<int64_t, int64_t> numbers_;  // row -> id
-  int64_t last_text_ = 0, unsized_ = 0, unended_ = 0;
+  int64_t last_text_ = 0, unsized_ = 0, unended_ = 0, functions_ = 0;
 };
 
 }  // namespace

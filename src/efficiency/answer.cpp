@@ -53,6 +53,39 @@ void add_columns(report::Answer& answer, std::span<const analysis::OperatorRow> 
   answer.remarks.insert(answer.remarks.end(), efficiency.remarks.begin(), efficiency.remarks.end());
 }
 
+void add_module_columns(report::Answer& answer, std::span<const analysis::OperatorRow> rows,
+                        const Efficiency& efficiency, size_t before) {
+  if (!efficiency.any()) return;
+  const size_t first = answer.columns.size();
+  const std::vector<report::Answer::Column> columns = {
+      {.name = "Flops", .unit = Unit::kNumber},
+      {.name = "Bytes", .unit = Unit::kBytes},
+      {.name = "TeraflopsPerSecond", .title = "TFLOP/s", .unit = Unit::kNumber, .leave_out = 8},
+      {.name = "TerabytesPerSecond", .title = "TB/s", .unit = Unit::kNumber, .leave_out = 8},
+      {.name = "PercentOfRoof", .title = "% of roof", .unit = Unit::kPercent},
+      {.name = "LostNs", .title = "Lost", .unit = Unit::kNs, .dash_zero = true},
+      {.name = "PercentJudged", .title = "% judged", .unit = Unit::kPercent, .leave_out = 1}};
+  answer.columns.insert(answer.columns.end(), columns.begin(), columns.end());
+  for (size_t i = 0; i < rows.size() && i < answer.rows.size(); ++i) {
+    auto& cells = answer.rows[i];
+    cells.resize(first);
+    const analysis::RoofedWork& work = rows[i].roofed;
+    if (work.ns <= 0) continue;
+    const double time = static_cast<double>(work.ns), seconds = time / 1e9;
+    cells.insert(cells.end(),
+                 {work.flops, static_cast<int64_t>(std::llround(work.bytes)), work.flops / seconds / 1e12,
+                  work.bytes / seconds / 1e12, 100 * work.roof / time,
+                  static_cast<int64_t>(std::llround(std::max(0.0, time - work.roof))),
+                  rows[i].total.ns > 0 ? Cell(100 * time / static_cast<double>(rows[i].total.ns)) : Cell()});
+  }
+  auto at = std::find(answer.shown.begin(), answer.shown.end(), before);
+  for (const size_t column : {2u, 3u, 4u, 5u, 6u}) at = answer.shown.insert(at, first + column) + 1;
+  answer.notes.emplace_back("% of roof and rates are those of the operators that are judged, % judged is their part of "
+                            "GPU total.");
+  for (std::string& sentence : sentences(efficiency)) answer.notes.push_back(std::move(sentence));
+  answer.remarks.insert(answer.remarks.end(), efficiency.remarks.begin(), efficiency.remarks.end());
+}
+
 std::vector<std::string> sentences(const Efficiency& efficiency) {
   std::vector<std::string> out;
   if (!efficiency.any()) return out;
@@ -63,7 +96,14 @@ std::vector<std::string> sentences(const Efficiency& efficiency) {
         report::format_fixed(
             100 * static_cast<double>(efficiency.modelled_ns) / static_cast<double>(efficiency.whole_ns), 1),
         report::format_duration(static_cast<double>(efficiency.whole_ns))));
-  if (efficiency.utilisation)
+  if (efficiency.utilisation && efficiency.steps >= 2)
+    out.push_back(
+        fmt::format("Matrix work of a step: {} TFLOP ({} steps of {}), {} % of what the data sheet's {} rate "
+                    "would do in its time (model FLOPs utilisation).",
+                    report::format_fixed(efficiency.matrix_flops / static_cast<double>(efficiency.steps) / 1e12, 2),
+                    efficiency.steps, report::format_duration(efficiency.step_ns),
+                    report::format_fixed(*efficiency.utilisation, 1), to_string(efficiency.main)));
+  else if (efficiency.utilisation)
     out.push_back(fmt::format("Matrix work of the run: {} TFLOP, {} % of what the data sheet's {} rate would do in its "
                               "time (model FLOPs utilisation).",
                               report::format_fixed(efficiency.matrix_flops / 1e12, 2),

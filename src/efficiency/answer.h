@@ -14,7 +14,12 @@ namespace tacho::efficiency {
 void add_columns(report::Answer& answer, std::span<const analysis::OperatorRow> rows, const Efficiency& efficiency,
                  size_t before);
 
-/// "34.1 % of 88.2 ms of GPU time is in operators with a model of their work.", and the model FLOPs utilisation.
+/// The same for rows by module or class, from what their operators have that were judged (OperatorRow::roofed).
+void add_module_columns(report::Answer& answer, std::span<const analysis::OperatorRow> rows,
+                        const Efficiency& efficiency, size_t before);
+
+/// "34.1 % of 88.2 ms of GPU time is in operators with a model of their work.", and the model FLOPs utilisation of the
+/// run, or of a step where steps are known.
 std::vector<std::string> sentences(const Efficiency& efficiency);
 
 }  // namespace tacho::efficiency

@@ -2,6 +2,7 @@
 #include "efficiency/causes.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "base/format.h"
@@ -47,6 +48,16 @@ int64_t workgroups(const trace::Trace& trace, int64_t kernel) {
   return groups;
 }
 
+// The last dimension of the first input in "[[16, 559, 16, 72], ...": of attention the elements of a head; 0 = unknown.
+int64_t last_dimension(std::string_view shapes) {
+  if (!shapes.starts_with("[[")) return 0;
+  const size_t end = shapes.find(']'), begin = shapes.find_last_of("[ ", end);
+  int64_t value = 0;
+  if (end == std::string_view::npos) return 0;
+  const auto [stop, error] = std::from_chars(shapes.data() + begin + 1, shapes.data() + end, value);
+  return error == std::errc() && stop == shapes.data() + end ? value : 0;
+}
+
 double ceiling(double value, double step) {
   return std::ceil(value / step) * step;
 }
@@ -76,6 +87,12 @@ std::vector<std::string> causes_of(const trace::Trace& trace, const OperatorWork
                                 groups, report::format_fixed(waves, 2),
                                 percent_text(100 * (waves - std::floor(waves)))));
   }
+  // FlashAttention pads heads to a multiple of 32 elements (its csrc/flash_attn rounds the head size up).
+  constexpr int64_t kHeads = 32;
+  if (const int64_t head = last_dimension(work.shapes);
+      work.name.find("flash_attention") != std::string::npos && head > 0 && head % kHeads != 0)
+    out.push_back(fmt::format("its heads have {} elements, and its kernels compute with {}", head,
+                              (head + kHeads - 1) / kHeads * kHeads));
   if (!work.matrix && work.call.strided) out.emplace_back("an input is not contiguous in memory");
   const double rows = work.call.output[0], columns = work.call.output[1], length = work.call.output[3];
   if (rows > 0 && columns > 0) {

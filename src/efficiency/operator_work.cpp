@@ -10,6 +10,7 @@
 #include "analysis/kernels/device_facts.h"
 #include "base/format.h"
 #include "efficiency/kernel_names.h"
+#include "trace/read/rows.h"
 #include "walk/time/span.h"
 
 namespace tacho::efficiency {
@@ -29,18 +30,24 @@ struct Device {
   bool several = false;
 };
 
-Device device_of(const trace::Trace& trace, const Products& products) {
-  Device out;
-  bool first = true;
+// Rows of the devices, none of them a CPU, that tracks of the trace belong to.
+std::vector<int64_t> used_devices(const trace::Trace& trace) {
   std::vector<bool> used(static_cast<size_t>(trace.rows(Table::kDevice)));
   for (int64_t row = 1; row < trace.rows(Table::kTrack); ++row) {
     const int64_t device = trace.cell(Table::kTrack, row, column::Track::device);
     if (device > 0 && device < trace.rows(Table::kDevice)) used[static_cast<size_t>(device)] = true;
   }
-  for (int64_t row = 1; row < trace.rows(Table::kDevice); ++row) {
-    if (!used[static_cast<size_t>(row)] || event::from_cell<event::DeviceKind>(trace.cell(
-                                               Table::kDevice, row, column::Device::kind)) == event::DeviceKind::kCpu)
-      continue;
+  std::vector<int64_t> out;
+  for (int64_t row = 1; row < trace.rows(Table::kDevice); ++row)
+    if (used[static_cast<size_t>(row)] && trace::cell<column::Device::kind>(trace, row) != event::DeviceKind::kCpu)
+      out.push_back(row);
+  return out;
+}
+
+Device device_of(const trace::Trace& trace, const Products& products) {
+  Device out;
+  bool first = true;
+  for (const int64_t row : used_devices(trace)) {
     const std::string_view name = trace.text(Table::kDevice, row, column::Device::name);
     const int64_t units = analysis::compute_units(trace, row);
     const Product* const product = products.find(name, units, analysis::memory_bytes(trace, row) / 1e9);
@@ -112,6 +119,11 @@ Precision of_kernels(const trace::Trace& trace, Precision precision, std::span<c
   return precision;
 }
 
+// The time that a row's roofs ask for this work.
+double roof_ns(double flops, double bytes, const OperatorWork& row) {
+  return std::max(row.peak > 0 ? flops / row.peak * 1e9 : 0, row.bandwidth > 0 ? bytes / row.bandwidth * 1e9 : 0);
+}
+
 class Judge {
  public:
   Judge(const trace::Trace& trace, const OperatorTree& tree, std::span<const std::vector<OperatorsKernel>> kernels,
@@ -120,7 +132,7 @@ class Judge {
 
   std::vector<OperatorWork> rows() {
     std::vector<Below> below(tree_.nodes.size());
-    std::map<std::tuple<std::string_view, std::string_view, analysis::OperatorPhase, Precision>, OperatorWork> found;
+    Found found;
     // Children come after their parents: from the last to the first, all of a node's are added before it is looked at.
     for (size_t at = tree_.nodes.size(); at-- > 1;) {
       const OperatorNode& node = tree_.nodes[at];
@@ -129,7 +141,7 @@ class Judge {
       own.kernels += node.work.kernels;
       if (at < kernels_.size()) own.of_kernels.insert(own.of_kernels.end(), kernels_[at].begin(), kernels_[at].end());
       if (const auto work = work_of(node)) {
-        if (own.ns > 0) add(found, node, *work, own);
+        if (own.ns > 0) add(found, at, *work, own);
         own = {};
         continue;
       }
@@ -137,17 +149,42 @@ class Judge {
       if (tree_.nodes[node.parent].phase == node.phase) below[node.parent].add(own);
       own = {};
     }
+    std::vector<Row*> order;
+    for (auto& [key, row] : found) order.push_back(&row);
+    std::stable_sort(order.begin(), order.end(), [](const Row* a, const Row* b) { return a->work.ns > b->work.ns; });
     std::vector<OperatorWork> rows;
-    for (auto& [key, row] : found) {
-      row.of_kernels = costliest(std::move(row.of_kernels));
-      rows.push_back(std::move(row));
+    for (Row* const row : order) {
+      for (const NodeWork& node : row->nodes) nodes_.push_back(node), nodes_.back().row = rows.size();
+      row->work.of_kernels = costliest(std::move(row->work.of_kernels));
+      rows.push_back(std::move(row->work));
     }
-    std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.ns > b.ns; });
     return rows;
+  }
+  /// What each node has of the judged rows; `rows`: those of rows(), judged.
+  std::vector<analysis::RoofedWork> of_nodes(std::span<const OperatorWork> rows) const {
+    std::vector<analysis::RoofedWork> out(tree_.nodes.size());
+    for (const NodeWork& node : nodes_) {
+      const OperatorWork& row = rows[node.row];
+      if (row.why != RoofDoubt::kJudged) continue;
+      out[node.at].add(
+          {.ns = node.ns, .roof = roof_ns(node.flops, node.bytes, row), .flops = node.flops, .bytes = node.bytes});
+    }
+    return out;
   }
   size_t contradict() const { return inputs_.contradict(); }
 
  private:
+  struct NodeWork {
+    size_t at = 0, row = 0;  // the tree's node; index into rows()
+    int64_t ns = 0;
+    double flops = 0, bytes = 0;
+  };
+  struct Row {
+    OperatorWork work;
+    std::vector<NodeWork> nodes;
+  };
+  using Found = std::map<std::tuple<std::string_view, std::string_view, analysis::OperatorPhase, Precision>, Row>;
+
   std::optional<CallWork> work_of(const OperatorNode& node) {
     const std::string_view name = tree_.texts[node.name];
     if (node.inputs == 0 || !models_.has(name)) return std::nullopt;
@@ -155,11 +192,12 @@ class Judge {
     return inputs == nullptr ? std::nullopt : models_.work(name, *inputs);
   }
 
-  template <typename Map>
-  void add(Map& found, const OperatorNode& node, const CallWork& work, Below& own) {
+  void add(Found& found, size_t at, const CallWork& work, Below& own) {
+    const OperatorNode& node = tree_.nodes[at];
     own.of_kernels = costliest(std::move(own.of_kernels));
     const Precision precision = work.matrix ? of_kernels(trace_, work.precision, own.of_kernels) : work.precision;
-    OperatorWork& row = found[{tree_.texts[node.name], tree_.texts[node.shapes], node.phase, precision}];
+    Row& entry = found[{tree_.texts[node.name], tree_.texts[node.shapes], node.phase, precision}];
+    OperatorWork& row = entry.work;
     row.name = tree_.texts[node.name];
     row.shapes = tree_.texts[node.shapes];
     row.phase = node.phase;
@@ -173,6 +211,7 @@ class Judge {
     row.matrix = work.matrix;
     row.precision = precision;
     row.call = work;
+    entry.nodes.push_back({at, 0, own.ns, calls * work.flops, calls * work.bytes});
     row.of_kernels.insert(row.of_kernels.end(), own.of_kernels.begin(), own.of_kernels.end());
   }
 
@@ -181,6 +220,7 @@ class Judge {
   std::span<const std::vector<OperatorsKernel>> kernels_;
   const Models& models_;
   Inputs inputs_;
+  std::vector<NodeWork> nodes_;
 };
 
 // The best rates that this trace itself shows, for a device that nobody knows.
@@ -208,10 +248,9 @@ void judge(OperatorWork& row) {
     row.why = RoofDoubt::kNoRoof;
     return;
   }
-  const double computing = row.peak > 0 ? row.flops / row.peak * 1e9 : 0, moving = row.bytes / row.bandwidth * 1e9,
-               moving_most = row.bytes_most / row.bandwidth * 1e9;
-  row.compute_bound = computing > moving;
-  const double roof = std::max(computing, moving), time = static_cast<double>(row.ns);
+  row.compute_bound = roof_ns(row.flops, 0, row) > roof_ns(0, row.bytes, row);
+  const double roof = roof_ns(row.flops, row.bytes, row), moving_most = roof_ns(0, row.bytes_most, row),
+               time = static_cast<double>(row.ns);
   row.percent = 100 * roof / time;
   row.lost_ns = std::max(0.0, time - roof);
   if (row.kernels == 0 || time / static_cast<double>(row.kernels) < kShortestMean)
@@ -222,13 +261,49 @@ void judge(OperatorWork& row) {
     row.why = RoofDoubt::kOpen;
 }
 
-std::string roofs_sentence(const Product& product, const Device& device, bool asked, bool achievable) {
+// Which of a product's roofs rows were held against.
+struct RoofsUsed {
+  bool measured = false, achievable = false, published = false;
+};
+
+// Sets a row's roofs: measured ones first, then the product's.
+void set_roofs(OperatorWork& row, const Product* product, const MeasuredRoofs& measured, RoofsUsed& used) {
+  if (const auto rate = measured.compute(row.matrix, row.precision)) {
+    row.peak = *rate;
+    used.measured = true;
+  } else if (product != nullptr) {
+    if (const auto peak = compute_peak(*product, row.matrix, row.precision)) {
+      row.peak = peak->rate;
+      used.achievable = used.achievable || peak->achievable;
+      used.published = true;
+    }
+  }
+  if (measured.bandwidth > 0) {
+    row.bandwidth = measured.bandwidth;
+    used.measured = true;
+  } else if (product != nullptr) {
+    row.bandwidth = product->bandwidth * 1e12;
+    used.published = true;
+  }
+}
+
+std::string product_sentence(const Product& product, const Device& device, bool asked, bool achievable) {
   return fmt::format("Roofs of {}{}: {}.", product.name,
                      asked || device.name.empty() ? std::string() : fmt::format(" (\"{}\")", device.name),
                      achievable ? fmt::format("matrix work against what its maker published as achievable, all else "
                                               "against the data sheet ({})",
                                               product.source)
                                 : fmt::format("the data sheet's dense rates ({})", product.source));
+}
+
+// Where the roofs of a device come from.
+std::string roofs_sentence(const Device& device, const MeasuredRoofs& measured, bool asked, const RoofsUsed& used) {
+  if (!used.measured) return product_sentence(*device.product, device, asked, used.achievable);
+  return fmt::format(
+      "Roofs of {}: measured{}{}.{}", measured.device, measured.when.empty() ? "" : " on ", measured.when,
+      used.published
+          ? " Where nothing was measured: " + product_sentence(*device.product, device, asked, used.achievable)
+          : std::string());
 }
 
 // Matrix work of the run against the peak of the precision that most of it has.
@@ -240,14 +315,28 @@ void measure_run(const trace::Trace& trace, const Product* product, Efficiency& 
     out.matrix_flops += sum;
     if (sum > 0 && (out.main == Precision::kUnknown || sum > flops[out.main])) out.main = precision;
   }
-  const auto run = walk::run_span(trace);
-  if (!run || run->length() <= 0 || product == nullptr || out.main == Precision::kUnknown) return;
+  double time = static_cast<double>(out.steps) * out.step_ns;
+  if (out.steps < 2) {
+    const auto run = walk::run_span(trace);
+    time = run ? static_cast<double>(run->length()) : 0;
+  }
+  if (time <= 0 || product == nullptr || out.main == Precision::kUnknown) return;
   const auto found = product->matrix.find(out.main);  // by convention the data sheet's
   if (found == product->matrix.end()) return;
-  out.utilisation = 100 * out.matrix_flops / (static_cast<double>(run->length()) / 1e9 * found->second * 1e12);
+  out.utilisation = 100 * out.matrix_flops / (time / 1e9 * found->second * 1e12);
 }
 
 }  // namespace
+
+std::string device_name(const trace::Trace& trace) {
+  std::string name;
+  for (const int64_t row : used_devices(trace)) {
+    const std::string_view each = trace.text(Table::kDevice, row, column::Device::name);
+    if (!name.empty() && each != name) return {};
+    name = each;
+  }
+  return name;
+}
 
 std::string_view to_string(RoofDoubt why) {
   switch (why) {
@@ -312,15 +401,15 @@ Result<Efficiency> efficiency_of(const trace::Trace& trace, const OperatorTree& 
   out.rows = judging.rows();
   out.whole_ns = tree.whole.ns;
   out.units = device.units;
+  out.steps = options.steps;
+  out.step_ns = options.step_ns;
   for (const OperatorWork& row : out.rows) add_saturating(out.modelled_ns, row.ns);
   const BestRates best(out.rows);
-  bool achievable = false;
+  RoofsUsed used;
+  const bool known = device.product != nullptr || options.measured.any();
   for (OperatorWork& row : out.rows) {
-    if (device.product != nullptr) {
-      const auto peak = compute_peak(*device.product, row.matrix, row.precision);
-      row.peak = peak ? peak->rate : 0;
-      achievable = achievable || (peak && peak->achievable);
-      row.bandwidth = device.product->bandwidth * 1e12;
+    if (known) {
+      set_roofs(row, device.product, options.measured, used);
     } else if (!device.several) {
       const auto found = best.flops.find({row.matrix, row.precision});
       row.peak = found == best.flops.end() ? 0 : found->second;
@@ -328,9 +417,10 @@ Result<Efficiency> efficiency_of(const trace::Trace& trace, const OperatorTree& 
     }
     judge(row);
   }
-  if (device.product != nullptr) {
-    out.product = device.product->name;
-    out.roofs = roofs_sentence(*device.product, device, !options.device.empty(), achievable);
+  out.of_nodes = judging.of_nodes(out.rows);
+  if (device.product != nullptr) out.product = device.product->name;
+  if (known) {
+    if (out.any()) out.roofs = roofs_sentence(device, options.measured, !options.device.empty(), used);
   } else if (device.several) {
     out.remarks.emplace_back(
         "the trace has GPUs of several kinds: no operator is held against a roof; --device holds all against one product");

@@ -11,6 +11,7 @@
 
 #include "analysis/operators/operators.h"
 #include "base/result.h"
+#include "efficiency/measured_roofs.h"
 #include "efficiency/models.h"
 #include "efficiency/products.h"
 #include "trace/trace.h"
@@ -60,18 +61,25 @@ inline constexpr size_t kMostKernels = 8;
 struct EfficiencyOptions {
   std::string device;                    ///< a product's name; "" = the trace's own device
   std::vector<std::string> config_dirs;  ///< with models of the user's own
+  MeasuredRoofs measured;                ///< on that device; they come before all published ones
+  int64_t steps = 0;                     ///< that the trace holds, of one process; below 2 = unknown
+  double step_ns = 0;                    ///< mean time of one
 };
 
 struct Efficiency {
-  std::vector<OperatorWork> rows;        ///< by time, longest first; those with a model and GPU time
-  std::string product;                   ///< "MI300X"; "" = not known
-  std::string roofs;                     ///< a sentence: where the roofs come from
-  int64_t units = 0;                     ///< compute units of the device; 0 = unknown
-  int64_t modelled_ns = 0;               ///< GPU time of all rows
-  int64_t whole_ns = 0;                  ///< GPU time of the trace
-  double matrix_flops = 0;               ///< of all matrix work
-  std::optional<double> utilisation;     ///< percent: matrix_flops / (length of the run x peak of the main precision)
-  Precision main = Precision::kUnknown;  ///< that most of the matrix work has
+  std::vector<OperatorWork> rows;     ///< by time, longest first; those with a model and GPU time
+  std::string product;                ///< "MI300X"; "" = not known
+  std::string roofs;                  ///< a sentence: where the roofs come from
+  int64_t units = 0;                  ///< compute units of the device; 0 = unknown
+  int64_t modelled_ns = 0;            ///< GPU time of all rows
+  int64_t whole_ns = 0;               ///< GPU time of the trace
+  double matrix_flops = 0;            ///< of all matrix work
+  std::optional<double> utilisation;  ///< percent: matrix_flops / (length of the run x peak of the main precision);
+                                      ///< where steps are known their time counts, not that around them
+  int64_t steps = 0;                  ///< as in the options
+  double step_ns = 0;
+  Precision main = Precision::kUnknown;        ///< that most of the matrix work has
+  std::vector<analysis::RoofedWork> of_nodes;  ///< by node of the tree: what it has of the rows that are judged
   std::vector<std::string> remarks;
   bool any() const { return !rows.empty(); }
   /// The row of an operator with these shapes in this phase; nullptr if there is none.
@@ -83,6 +91,9 @@ struct Efficiency {
 Result<Efficiency> efficiency_of(const trace::Trace& trace, const analysis::OperatorTree& tree,
                                  std::span<const std::vector<OperatorsKernel>> kernels,
                                  const EfficiencyOptions& options = {});
+
+/// The name of the GPU that the trace has work of; "" = none, or GPUs of several names.
+std::string device_name(const trace::Trace& trace);
 
 /// Collects the kernels of each node while operator_tree() runs.
 class KernelsOfNodes {

@@ -97,6 +97,88 @@ class Recorded(Efficiency):
         self.assertFalse([row for row in rows if row["Name"] == "aten::conv2d" and row["Flops"]], "its kernels belong to the convolution in it")
         self.assertTrue([row for row in rows if row["Name"] == "aten::miopen_convolution" and float(row["Flops"] or 0) > 0])
 
+    def test_modules_sum_up_their_operators(self):
+        need_data()
+        path = TRACES / "kineto_h100_qwen1.5-0.5b.json.gz"
+        options = ("--by", "module", "--input-shapes", "--output-format", "csv", "--top", "0")
+        text = self.run_command(TACHO, "stats", path, *options).stdout.decode()
+        modules = {row["Name"]: row for row in csv.DictReader(io.StringIO(text))}
+        # All products with weights of this model lie in its Linear modules, and in the 24 layers all of them but the last.
+        products = [row for row in self.operators(path, "--top", "0") if row["Name"] in ("aten::mm", "aten::addmm") and not row["NotJudged"]]
+        linear, layer = modules["Linear"], modules["Qwen2DecoderLayer"]
+        self.assertAlmostEqual(float(linear["Flops"]), sum(float(row["Flops"]) for row in products), delta=1)
+        self.assertEqual(float(linear["PercentJudged"]), 100)
+        judged = sum(int(row["TotalDeviceNs"]) for row in products)
+        self.assertEqual(int(linear["TotalDeviceNs"]), judged)
+        roof = sum(int(row["TotalDeviceNs"]) * float(row["PercentOfRoof"]) / 100 for row in products)
+        self.assertAlmostEqual(float(linear["PercentOfRoof"]), 100 * roof / judged, delta=0.01)
+        self.assertGreater(float(layer["Flops"]), 0.9 * float(linear["Flops"]))
+        self.assertLess(float(layer["PercentJudged"]), 100)
+
+    def test_measured_roofs_come_first(self):
+        need_data()
+        path = TRACES / "kineto_h100_qwen1.5-0.5b.json.gz"
+        roofs = self.folder / "roofline.csv"
+        # Half of the data sheet's bandwidth (3.35 TB/s) and of its bf16 rate (989.4 TFLOP/s); no other roof was measured.
+        roofs.write_text("device,HBMBw,MFMABF16Flops,DeviceName,Measured\n0,1675,494700,NVIDIA H100 80GB HBM3,2026-11-20T21:00:00Z\n")
+        plain = {(row["Name"], row["InputShapes"]): row for row in self.operators(path, "--top", "0")}
+        compared = 0
+        for row in self.operators(path, "--top", "0", "--roofs", roofs):
+            before = plain[row["Name"], row["InputShapes"]]["PercentOfRoof"]
+            if row["Bound"] == "memory" or row["Name"] == "aten::mm":
+                self.assertAlmostEqual(float(row["PercentOfRoof"]), 2 * float(before), delta=0.02 * float(before))
+                compared += 1
+        self.assertGreater(compared, 20)
+        said = self.run_command(TACHO, "stats", path, "--by", "operator", "--input-shapes", "--roofs", roofs).stdout.decode()
+        self.assertIn("Roofs of NVIDIA H100 80GB HBM3: measured on 2026-11-20T21:00:00Z.", " ".join(said.split()))
+
+    def test_roofs_that_cannot_be_used(self):
+        path = self.write(made("aten::mm", [[4096, 4096], [4096, 4096]], ["float", "float"], ["", ""], "k", 3000))
+        roofs = self.folder / "roofline.csv"
+        for text, why in ((None, "no such file"), ("", "no row of measured roofs"), ("device,HBMBw\n0,\n", "no roof was measured"),
+                          ("device,HBMBw,DeviceName\n0,5000,AMD Instinct MI300X\n", "has the roofs of AMD Instinct MI300X, and the trace's GPU is NVIDIA H100")):
+            if text is not None:
+                roofs.write_text(text)
+            result = self.run_command(TACHO, "stats", path, "--by", "operator", "--input-shapes", "--roofs", roofs, code=1)
+            self.assertIn(why, " ".join(result.stderr.decode().split()))
+        # The user says which device it is held against: then the file's name of it does not matter.
+        roofs.write_text("device,HBMBw,FP32Flops,DeviceName\n0,5000,100000,AMD Instinct MI300X\n")
+        self.assertTrue(self.operators(path, "--roofs", roofs, "--device", "MI300X"))
+        for option in (("--roofs", roofs), ("--device", "H100"), ("--config-dir", self.folder)):
+            result = self.run_command(TACHO, "stats", path, "--by", "operator", *option, code=1)
+            self.assertIn("goes with --by operator or module and --input-shapes", " ".join(result.stderr.decode().split()))
+
+    def test_models_of_the_users_own(self):
+        path = self.write(made("my::fused_mlp", [[4096, 4096], [4096, 4096]], ["c10::BFloat16", "c10::BFloat16"], ["", ""], "k", 300))
+        self.assertEqual(self.operators(path)[0].get("Flops", ""), "")
+        folder = self.folder / "own"
+        folder.mkdir()
+        (folder / "operators.yaml").write_text("""models:
+  - operators: [my::fused_mlp]
+    engine: matrix
+    type: 0
+    flops: 2 * d0[0] * d0[1] * d1[1]
+    bytes: t0 + t1 + e0 * d0[0] * d1[1]
+    source: the definition of a matrix product
+""")
+        row = self.operators(path, "--config-dir", folder)[0]
+        self.assertEqual(float(row["Flops"]), 40 * 2 * 4096**3)
+        (folder / "operators.yaml").write_text("models: [3]\n")
+        wrong = self.run_command(TACHO, "stats", path, "--by", "operator", "--input-shapes", "--config-dir", folder, code=1)
+        self.assertIn("operators.yaml", wrong.stderr.decode())
+
+    def test_utilisation_of_a_step(self):
+        document = made("aten::mm", [[8192, 8192], [8192, 8192]], ["c10::BFloat16", "c10::BFloat16"], ["", ""], "nvjet", 1600, calls=10)
+        # Ten steps of one product each, 2 ms long: 2 x 8192^3 FLOP in 2 ms are 549.8 TFLOP/s, 55.6 % of 989.4.
+        for i in range(10):
+            for event in document["traceEvents"][3 * i:3 * i + 3]:
+                event["ts"] = 1000.0 + i * 2000 + {"cpu_op": 1, "cuda_runtime": 5, "kernel": 12}[event["cat"]]
+        for i in range(10):
+            document["traceEvents"].append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{i}", "pid": 1, "tid": 1,
+                                            "ts": 1000.0 + i * 2000, "dur": 2000.0})
+        said = self.run_command(TACHO, "stats", self.write(document), "--by", "operator", "--input-shapes").stdout.decode()
+        self.assertIn("Matrix work of a step: 1.10 TFLOP (10 steps of 2.00 ms), 55.6 % of what the data sheet's bf16 rate would do", " ".join(said.split()))
+
 
 class Planted(Efficiency):
     HALF = ["c10::BFloat16", "c10::BFloat16"]
@@ -132,6 +214,12 @@ class Planted(Efficiency):
                         ["c10::Half", "c10::Half"] + [""] * 7, ["", "", "[1, 1]", "[1, 1]", "[1, 1]", "1", "False", "False", "True"],
                         "void cudnn::nchwToNhwcKernel<half>", 900)
         self.assertIn("100 % of its time moves data to another layout", self.cause(document))
+
+    def test_padded_heads(self):
+        shape = [16, 559, 16, 72]
+        document = made("aten::_flash_attention_forward", [shape] * 3 + [[]] * 12, ["c10::BFloat16"] * 3 + ["Scalar"] * 12,
+                        [""] * 7 + ["0.", "False"] + [""] * 6, "void flash_fwd_kernel<>", 3000)
+        self.assertIn("its heads have 72 elements, and its kernels compute with 96", self.cause(document))
 
     def test_healthy_operators_are_silent(self):
         # 2 x 8192^3 FLOP in 1.6 ms are 687 TFLOP/s: 69 % of an H100's dense rate.

@@ -798,8 +798,8 @@ std::string class_of(std::string_view name) {
 // The rows of a table of operators, filled node by node.
 class OperatorTable {
  public:
-  OperatorTable(const OperatorTree& tree, OperatorBy by)
-      : tree_(tree), by_(by), modules_(by != OperatorBy::kOperator), class_(tree.nodes.size(), 0) {
+  OperatorTable(const OperatorTree& tree, OperatorBy by, std::span<const RoofedWork> roofed)
+      : tree_(tree), roofed_(roofed), by_(by), modules_(by != OperatorBy::kOperator), class_(tree.nodes.size(), 0) {
     // Parents come before children.
     for (uint32_t at = 1; at < tree.nodes.size(); ++at) {
       const OperatorNode& node = tree.nodes[at];
@@ -871,6 +871,7 @@ class OperatorTable {
       // Operators of the backward passes stand below their forward operators, not below the call that ran them.
       if (outer.level != OperatorLevel::kCall) add_saturating(total.host_total, node.host_ns);
       total.total.add(node.work);
+      if (modules_ && at < roofed_.size()) total.roofed.add(roofed_[at]);
       // A function that is an ATen operator under another name has a row, too.
       if (modules_ || outer.level != OperatorLevel::kAten || tree_.nodes[outer.parent].level == OperatorLevel::kAten)
         continue;
@@ -884,6 +885,7 @@ class OperatorTable {
   }
 
   const OperatorTree& tree_;
+  std::span<const RoofedWork> roofed_;
   OperatorBy by_;
   bool modules_;
   std::vector<uint32_t> class_;  // by node: the text of its innermost module's name; 0 = none
@@ -893,8 +895,8 @@ class OperatorTable {
 
 }  // namespace
 
-std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by) {
-  OperatorTable table(tree, by);
+std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by, std::span<const RoofedWork> roofed) {
+  OperatorTable table(tree, by, roofed);
   for (uint32_t at = 1; at < tree.nodes.size(); ++at) table.add(at);
   return table.take();
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -45,6 +46,19 @@ struct DeviceWork {
     kernels += other.kernels;
     launches += other.launches;
     add_saturating(bytes, other.bytes);
+  }
+};
+
+/// Work of operators that was held against a roof (efficiency/operator_work.h).
+struct RoofedWork {
+  int64_t ns = 0;   ///< of device work
+  double roof = 0;  ///< ns that the roofs ask for it
+  double flops = 0, bytes = 0;
+  void add(const RoofedWork& other) {
+    add_saturating(ns, other.ns);
+    roof += other.roof;
+    flops += other.flops;
+    bytes += other.bytes;
   }
 };
 
@@ -167,12 +181,14 @@ struct OperatorRow {
   int64_t calls = 0;
   int64_t host_self = 0, host_total = 0;  // ns
   DeviceWork self, total;
+  RoofedWork roofed;  ///< kModule, kClass: of `total`, if the caller has it
 };
 /// A row for each name, shapes and phase; by device time, then by host time, longest first, and at the end
 /// "(no operator)" or "(no module)" with the work outside of all. Times of operators within operators of the same name
 /// and shapes count once. Work of a backward operator belongs, in the backward phase, to its forward operators and
-/// modules.
-std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by);
+/// modules. `roofed`: by node of the tree; empty = not known.
+std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by,
+                                       std::span<const RoofedWork> roofed = {});
 
 /// "13.74 ms of it (30.1 %) has no operator: the calls that launched it are not in this recording."; empty if all work
 /// has one.

@@ -19,6 +19,7 @@
 #include "cli/shared/suggest.h"
 #include "efficiency/answer.h"
 #include "efficiency/operator_work.h"
+#include "ranks/read/step_marks.h"
 #include "report/answer.h"
 #include "walk/calls/call_index.h"
 
@@ -402,9 +403,29 @@ std::vector<std::string> operator_notes(const analysis::OperatorTree& tree, cons
   return notes;
 }
 
+// Against what operators are held.
+struct Against {
+  efficiency::EfficiencyOptions options;
+  std::string roofs;  // a roofline.csv
+};
+
+// The roofs that were measured, and the steps that the trace holds.
+Status complete(const trace::Trace& trace, Against& against) {
+  if (!against.roofs.empty()) {
+    const std::string device = against.options.device.empty() ? efficiency::device_name(trace) : std::string();
+    TACHO_ASSIGN(against.options.measured, efficiency::read_measured_roofs(against.roofs, device));
+  }
+  if (trace.rows(event::Table::kProcess) > 2) return {};  // row 0 is none
+  TACHO_ASSIGN(const ranks::StepMarks steps, ranks::marked_steps(trace, 0));
+  if (steps.from != "ProfilerStep" || steps.begins.size() < 2) return {};
+  against.options.steps = static_cast<int64_t>(steps.begins.size());
+  against.options.step_ns =
+      static_cast<double>(steps.begins.back() - steps.begins.front()) / static_cast<double>(steps.begins.size() - 1);
+  return {};
+}
+
 int operator_stats(const std::string& file, analysis::OperatorBy by, bool shapes, report::ShowOptions options,
-                   std::optional<size_t> top, const std::string& graph_nodes,
-                   const efficiency::EfficiencyOptions& against) {
+                   std::optional<size_t> top, const std::string& graph_nodes, Against against) {
   constexpr size_t kRows = 30;
   const auto trace = open_trace(file);
   if (!trace) return complain(kBadInput, trace.error().message);
@@ -420,24 +441,28 @@ int operator_stats(const std::string& file, analysis::OperatorBy by, bool shapes
   const auto tree = analysis::operator_tree(**trace, shapes ? kernels.visitor() : analysis::OperatorVisitor(),
                                             shares ? &*shares : nullptr, shapes);
   if (!tree) return complain(kBadInput, tree.error().message);
+  efficiency::Efficiency reached;
+  if (shapes) {
+    if (const Status status = complete(**trace, against); !status) return complain(kBadInput, status.error().message);
+    auto made = efficiency::efficiency_of(**trace, *tree, kernels.of(*tree), against.options);
+    if (!made) return complain(kBadInput, made.error().message);
+    reached = std::move(*made);
+  }
+  const bool modules = by != analysis::OperatorBy::kOperator;
   std::vector<analysis::OperatorRow> rows;
-  if (tree->any()) rows = analysis::operator_rows(*tree, by);
+  if (tree->any()) rows = analysis::operator_rows(*tree, by, reached.of_nodes);
   const size_t all = rows.size(), most = top.value_or(options.face == report::AnswerFormat::kText ? kRows : 0);
   std::vector<std::string> fused;
   if (by == analysis::OperatorBy::kOperator) fused = fused_notes(rows, most);
   if (most != 0 && all > most) rows.resize(most);
-  Answer answer = operator_answer(rows, tree->whole.ns, by, shapes);
+  Answer answer = operator_answer(rows, tree->whole.ns, by, shapes && !modules);
   answer.when_empty = fmt::format("{}: no operators of PyTorch; record them with tacho trace --torch-trace", file);
   if (rows.size() < all)
     answer.notes.push_back(
         fmt::format("The first {} of {} rows; --top 0 shows all, --top N the first N.", rows.size(), all));
   answer.notes.insert(answer.notes.end(), fused.begin(), fused.end());
   for (std::string& note : operator_notes(*tree, graph_nodes)) answer.notes.push_back(std::move(note));
-  if (shapes) {
-    const auto reached = efficiency::efficiency_of(**trace, *tree, kernels.of(*tree), against);
-    if (!reached) return complain(kBadInput, reached.error().message);
-    efficiency::add_columns(answer, rows, *reached, 0);
-  }
+  if (shapes) (modules ? efficiency::add_module_columns : efficiency::add_columns)(answer, rows, reached, 0);
   if (shapes && !rows.empty() && (*trace)->rows(event::Table::kOperatorInput) <= 1)
     answer.remarks.push_back(
         fmt::format("{}: no shapes of inputs; torch.profiler records them with record_shapes=True", file));
@@ -458,7 +483,7 @@ int run_stats(int argc, char** argv) {
   bool instances = false;
   bool own_code = false, all_code = false, input_shapes = false;
   std::string graph_nodes;
-  efficiency::EfficiencyOptions against;
+  Against against;
   app.add_option("file", file, "trace").required();
   app.add_option(
          "--by", by_text,
@@ -471,10 +496,17 @@ int run_stats(int argc, char** argv) {
   app.add_flag("-T,--truncate-kernels", options.truncate, "kernel names without arguments and templates");
   app.add_flag("--shapes", options.per_shape,
                "kernels: one row per launch shape (blocks and threads of CUDA, work-items of others)");
-  app.add_flag("--input-shapes", input_shapes,
-               "operators: one row per shapes of inputs, and how much of the roof each reaches");
-  app.add_option("--device", against.device,
+  app.add_flag(
+      "--input-shapes", input_shapes,
+      "operators: one row per shapes of inputs, and how much of the roof each reaches; modules: how much of it "
+      "their operators reach");
+  app.add_option("--device", against.options.device,
                  "with --input-shapes: the GPU whose roofs count (default: the trace's own)");
+  app.add_option(
+      "--roofs", against.roofs,
+      "with --input-shapes: a roofline.csv of tacho roofline, whose measured roofs come before published ones");
+  app.add_option("--config-dir", against.options.config_dirs,
+                 "with --input-shapes: a folder whose operators.yaml has further models of operators");
   app.add_flag("--nested", options.nested,
                "api: also operators and functions of Python, with the time of what they call");
   app.add_flag("--instances", instances, "modules: one row per module instead of one per class");
@@ -494,10 +526,14 @@ int run_stats(int argc, char** argv) {
              "  tacho stats app.tacho --by rank --output-format csv");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   const report::ShowOptions show_options = {.face = report::face_of(format), .most = top.value_or(0)};
-  if (input_shapes && by_text != "operator")
-    return complain(kBadInput, fmt::format("--input-shapes goes with --by operator, not with --by {}", by_text));
-  if (!against.device.empty() && !input_shapes)
-    return complain(kBadInput, "--device goes with --by operator --input-shapes");
+  if (input_shapes && by_text != "operator" && by_text != "module")
+    return complain(kBadInput,
+                    fmt::format("--input-shapes goes with --by operator or module, not with --by {}", by_text));
+  for (const auto& [option, given] :
+       {std::pair("--device", !against.options.device.empty()), std::pair("--roofs", !against.roofs.empty()),
+        std::pair("--config-dir", !against.options.config_dirs.empty())})
+    if (given && !input_shapes)
+      return complain(kBadInput, fmt::format("{} goes with --by operator or module and --input-shapes", option));
   if (by_text == "stack" || by_text == "function" || by_text == "line")
     return stack_stats(file, by_text, show_options, top,
                        all_code   ? Code::kAll

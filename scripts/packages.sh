@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building, running and testing tacho needs. Does nothing, silently, when all are there.
-#   scripts/packages.sh [build] [run] [test] [package]      default: build run; test also fetches DuckDB's library with npm, and
-#                                                           ClickHouse's with TACHO_REQUIRE_DATA=1
+#   scripts/packages.sh [build] [run] [test] [package]      default: build run; test also fetches DuckDB's library and Arrow
+#                                                           with npm, and ClickHouse's with TACHO_REQUIRE_DATA=1
 set -euo pipefail
 
 build=(g++ cmake ninja-build ccache
@@ -38,8 +38,9 @@ missing=()
 for package in "${wanted[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
 done
-# Engines that Debian does not have, as C libraries: tests write and read Parquet with DuckDB's, and run SQL in
-# ClickHouse's. The latter is 130 MB to fetch and 530 MB on the disk, so only TACHO_REQUIRE_DATA=1 (CI) gets it.
+# Engines that Debian does not have: tests write and read Parquet with DuckDB's C library, read Arrow's streams with Apache
+# Arrow for JavaScript, and run SQL in ClickHouse's C library. That one is 130 MB to fetch and 530 MB on the disk, so only
+# TACHO_REQUIRE_DATA=1 (CI) gets it.
 engine() {  # folder of tests/, library
   local folder log
   folder=$(dirname "$0")/../tests/$1
@@ -54,6 +55,7 @@ engine() {  # folder of tests/, library
 }
 engines() {
   engine duckdb @duckdb/node-bindings-linux-x64/libduckdb.so
+  engine arrow apache-arrow
   [ "${TACHO_REQUIRE_DATA:-}" != 1 ] || engine clickhouse @chdb/lib-linux-x64-gnu/libchdb.so
 }
 

@@ -28,25 +28,41 @@ report::Answer result_of(std::span<const std::string> names) {
 }
 
 // --explain: three parts with headings for people, otherwise a table with two columns.
-void show(const query::Explanation& explanation, const report::ShowOptions& options) {
-  std::vector<std::pair<std::string, std::string>> lines = {{"engine", explanation.engine},
-                                                            {"reason", explanation.reason}};
-  for (const std::string& step : explanation.plan) lines.emplace_back("plan", step);
-  if (options.face == report::AnswerFormat::kText) {
-    const report::Screen screen = report::screen_of(STDOUT_FILENO);
-    std::string last;
-    for (const auto& [part, line] : lines) {
-      constexpr size_t kPart = 8;
-      const std::string head = report::padded_right(part == last ? "" : part, kPart);
-      report::print("{}{}\n", head, report::paragraph(line, screen.fit(), kPart, kPart).substr(kPart));
-      last = part;
-    }
-    return;
-  }
+report::Answer answer_of(const query::Explanation& explanation) {
   const std::string names[] = {"part", "text"};
   report::Answer answer = result_of(names);
-  for (const auto& [part, line] : lines) answer.rows.push_back({part, line});
-  report::show(answer, options);
+  answer.rows = {{"engine", explanation.engine}, {"reason", explanation.reason}};
+  for (const std::string& step : explanation.plan) answer.rows.push_back({"plan", step});
+  return answer;
+}
+
+void show_parts(const report::Answer& answer) {
+  const report::Screen screen = report::screen_of(STDOUT_FILENO);
+  std::string last;
+  for (const auto& row : answer.rows) {
+    constexpr size_t kPart = 8;
+    const auto& part = std::get<std::string>(row[0]);
+    const std::string head = report::padded_right(part == last ? "" : part, kPart);
+    const std::string text = report::paragraph(std::get<std::string>(row[1]), screen.fit(), kPart, kPart);
+    report::print("{}{}\n", head, text.substr(kPart));
+    last = part;
+  }
+}
+
+// The stream of an answer whose rows are here.
+Status show_arrow(const report::Answer& answer, const query::ArrowPut& put) {
+  query::ArrowRows stream(put, false);
+  const query::RowSink rows = stream.sink();
+  std::vector<std::string> names;
+  for (const report::Answer::Column& column : answer.columns) names.push_back(column.name);
+  rows.columns(names);
+  for (const std::vector<report::Cell>& row : answer.rows)
+    if (!rows.row(row)) return {};
+  if (stream.again())
+    for (const std::vector<report::Cell>& row : answer.rows)
+      if (!rows.row(row)) return {};
+  query::ArrowNotes notes;
+  return stream.end(notes);
 }
 
 // "; did you mean kernel?" where SQL's `message` names a table or column that is not there.
@@ -80,6 +96,44 @@ std::string meant_name(query::Session& session, std::string_view message) {
   return {};
 }
 
+int complain_sql(query::Session& session, const Error& error) {
+  return complain(kBadInput, error.message + meant_name(session, error.message));
+}
+
+// What is asked: one of the last two, or the rows of a statement.
+struct Question {
+  const std::string& sql;
+  bool schema = false, explain = false;
+};
+
+int answer_arrow(query::Session& session, const Question& question, TimeLimit& limit) {
+  const query::ArrowPut put = [&](std::string_view bytes) {
+    limit.answered();
+    return report::put(bytes);
+  };
+  query::ArrowNotes notes;
+  Status done;
+  if (question.explain) {
+    const auto explanation = session.explain(question.sql, query::Answers::kColumns);
+    if (!explanation) return complain_sql(session, explanation.error());
+    done = show_arrow(answer_of(*explanation), put);
+  } else if (question.schema) {
+    const auto answer = session.schema();
+    if (!answer) return complain(kBadInput, answer.error().message);
+    done = show_arrow(*answer, put);
+  } else {
+    auto run = session.run_arrow(question.sql, put);
+    if (run)
+      notes = std::move(*run);
+    else
+      done = fail_with(std::move(run));
+  }
+  if (!done) return complain_sql(session, done.error());
+  report::flush_output();
+  for (const std::string& note : notes.sentences()) complain(kOk, note);
+  return kOk;
+}
+
 }  // namespace
 
 int run_query(int argc, char** argv) {
@@ -94,8 +148,8 @@ int run_query(int argc, char** argv) {
   app.add_option("--dialect", dialect,
                  "what unqualified names mean: rpd, rocpd or tacho (default: the file's own, else rpd)")
       .one_of({"rpd", "rocpd", "tacho"});
-  app.add_option("--output-format", format, "table, csv or json")
-      .one_of({"table", "csv", "json"})
+  app.add_option("--output-format", format, "table, csv, json or arrow (Arrow's IPC stream)")
+      .one_of({"table", "csv", "json", "arrow"})
       .capture_default_str();
   app.add_option("--timeout", timeout, "end with exit code 1 after this many seconds (default: no limit)")
       .between(0.001, 1e9);
@@ -106,6 +160,7 @@ int run_query(int argc, char** argv) {
              "  tacho query app.tacho \"SELECT * FROM top\"\n"
              "  tacho query app.tacho \"SELECT name, count(*), sum(duration) FROM tacho.dispatch "
              "GROUP BY name ORDER BY 3 DESC\"\n"
+             "  tacho query app.tacho \"SELECT * FROM tacho.dispatch\" --output-format arrow > dispatch.arrows\n"
              "Qualified names reach every schema: rpd.top, rocpd.top_kernels, tacho.dispatch.");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   if (!script.empty()) {
@@ -119,6 +174,8 @@ int run_query(int argc, char** argv) {
       sql.assign(std::istreambuf_iterator<char>(in), {});
     }
   }
+  if (format == "arrow" && ::isatty(STDOUT_FILENO) == 1)
+    return complain(kBadInput, "--output-format arrow is not for a terminal: send it to a file or a pipe");
   if (sql.empty() && !schema)
     return complain(kBadInput, "give a SELECT statement, or --schema for the tables there are");
   TimeLimit limit(timeout);
@@ -132,12 +189,16 @@ int run_query(int argc, char** argv) {
   if (!(*session)->cut_off().empty()) complain(kOk, (*session)->cut_off());
   if (!(*session)->unknown().empty()) complain(kOk, (*session)->unknown());
   if (!(*session)->unaligned().empty()) complain(kOk, fmt::format("{}: {}", file, (*session)->unaligned()));
+  if (format == "arrow") return answer_arrow(**session, {sql, schema, explain}, limit);
   const report::ShowOptions options = {.face = report::face_of(format), .sql = true, .page = 5000};
   if (explain) {
     const auto explanation = (*session)->explain(sql);
-    if (!explanation)
-      return complain(kBadInput, explanation.error().message + meant_name(**session, explanation.error().message));
-    show(*explanation, options);
+    if (!explanation) return complain_sql(**session, explanation.error());
+    report::Answer answer = answer_of(*explanation);
+    if (options.face == report::AnswerFormat::kText)
+      show_parts(answer);
+    else
+      report::show(answer, options);
     return kOk;
   }
   if (schema) {
@@ -156,7 +217,7 @@ int run_query(int argc, char** argv) {
                                               limit.answered();
                                               return printer->row({row.begin(), row.end()});
                                             }});
-  if (!done) return complain(kBadInput, done.error().message + meant_name(**session, done.error().message));
+  if (!done) return complain_sql(**session, done.error());
   if (printer) printer->end();
   return kOk;
 }

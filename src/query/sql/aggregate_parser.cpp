@@ -20,6 +20,7 @@ class Parser {
   Parser(const Statement& statement, const Module& module)
       : sql_(statement.text()), tokens_(statement.tokens()), module_(module) {}
   AggregateParse parse();
+  AggregateParse parse_plain();
 
  private:
   struct Place {  // of a column
@@ -44,6 +45,9 @@ class Parser {
     return false;
   }
   bool understand();
+  bool understand_plain();
+  bool plain_items();
+  bool to_tables(size_t& list);
   bool name(std::string& result);
   int add(Node node) {
     plan_->nodes.push_back(node);
@@ -591,11 +595,11 @@ bool Parser::join() {
   return refuse("the tables are not joined by the ids of all but one");
 }
 
-bool Parser::understand() {
+// SELECT, and the tables, which give the names in the list their meaning; notes where the list is.
+bool Parser::to_tables(size_t& list) {
   while (!tokens_.empty() && tokens_.back().text == ";") tokens_ = tokens_.first(tokens_.size() - 1);
   if (!take("select")) return false;
-  // Parses the tables first, since they give the names their meaning.
-  const size_t list = place_;
+  list = place_;
   int depth = 0;
   while (place_ < tokens_.size() && !(depth == 0 && at("from"))) {
     if (tokens_[place_].text == "(") ++depth;
@@ -603,7 +607,12 @@ bool Parser::understand() {
     if (at("select")) return refuse("a SELECT within another");
     ++place_;
   }
-  if (!take("from") || !sources()) return false;
+  return take("from") && sources();
+}
+
+bool Parser::understand() {
+  size_t list = 0;
+  if (!to_tables(list)) return false;
   const size_t behind = place_;
   for (const auto& [from, to] : on_) {
     place_ = furthest_ = from;
@@ -634,6 +643,39 @@ bool Parser::understand() {
   return join();
 }
 
+// Columns of the only table, one by one or all.
+bool Parser::plain_items() {
+  if (take("*")) {
+    const Relation& table = *plan_->sources[0].relation;
+    for (size_t i = 0; i < table.columns.size(); ++i) {
+      if (table.columns[i].looked_up) return false;
+      const int node = add({.op = Op::kColumn, .column = static_cast<int>(i)});
+      plan_->items.push_back({.node = node, .title = table.columns[i].name, .text = {}});
+    }
+    return at("from");
+  }
+  if (!items()) return false;
+  return std::ranges::all_of(plan_->items,
+                             [&](const AggregatePlan::Item& item) { return node(item.node).op == Op::kColumn; });
+}
+
+bool Parser::understand_plain() {
+  size_t list = 0;
+  if (!to_tables(list) || plan_->sources.size() != 1) return false;
+  const size_t behind = place_;
+  place_ = list;
+  if (!plain_items()) return false;
+  place_ = behind;
+  if (take("where") && !conditions()) return false;
+  if (take("limit") && !limit()) return false;
+  return place_ == tokens_.size() && equalities_.empty();
+}
+
+AggregateParse Parser::parse_plain() {
+  if (understand_plain()) return {std::move(plan_), {}};
+  return {nullptr, "not columns of one table alone"};
+}
+
 AggregateParse Parser::parse() {
   if (understand()) return {std::move(plan_), {}};
   if (!refusal_.empty()) return {nullptr, std::move(refusal_)};
@@ -642,6 +684,10 @@ AggregateParse Parser::parse() {
 }
 
 }  // namespace
+
+AggregateParse parse_columns(const Statement& statement, const Module& module) {
+  return Parser(statement, module).parse_plain();
+}
 
 AggregateParse parse_aggregate(const Statement& statement, const Module& module) {
   return Parser(statement, module).parse();

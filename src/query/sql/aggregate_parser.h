@@ -42,6 +42,12 @@ struct AggregateParse {
   std::string refusal;                  // the reason, as part of a sentence
 };
 
+/// A plan without aggregates, of statements that give columns of one table as they are:
+///
+///   statement = SELECT ("*" | column [[AS] name] {"," column [[AS] name]}) FROM [schema "."] table [[AS] alias]
+///               [WHERE conditions] [LIMIT integer] [";"]
+AggregateParse parse_columns(const Statement& statement, const Module& module);
+
 AggregateParse parse_aggregate(const Statement& statement, const Module& module);
 
 }  // namespace tacho::query

@@ -62,6 +62,10 @@ Choice choose_engine(const Statement& statement, std::string_view dialect, const
     if (parse.plan)
       return {Engine::kColumns, "sums over groups within the column engine's grammar", std::move(parse.plan)};
     refusal = "not for the column engine: " + parse.refusal;
+    // The columns of a database in place may hold anything: SQLite gives each value as it is.
+    if (input.answers == Answers::kColumns && !input.in_place)
+      if (parse = parse_columns(statement, input.tables); parse.plan)
+        return {Engine::kColumns, "columns of one table, as tacho decodes them", std::move(parse.plan)};
   }
   Choice choice = input.in_place ? in_place(statement, dialect, input)
                                  : Choice{Engine::kVirtual,

@@ -8,13 +8,14 @@
 #include <string_view>
 
 #include "query/engine/aggregate_plan.h"
+#include "query/engine/row_sink.h"
 #include "query/sql/statement.h"
 #include "query/sql/virtual_tables.h"
 
 namespace tacho::query {
 
 enum class Engine : uint8_t {
-  kColumns,  ///< sums over groups, computed column by column by tacho itself (engine/aggregate.h)
+  kColumns,  ///< sums over groups, computed column by column by tacho itself (engine/aggregate.h), and columns as such
   kFile,     ///< SQLite over the tables of the opened database, with SQL views
   kVirtual,  ///< SQLite over tacho's virtual tables (virtual_tables.h)
 };
@@ -26,6 +27,7 @@ struct Input {
   bool in_place;           // a database queried in its own dialect; otherwise the file is read as a trace
   const Module& tables;    // the tables that unqualified names may mean
   bool by_columns = true;  // false: the column engine gave up on this statement
+  Answers answers = Answers::kRows;
 };
 
 struct Choice {

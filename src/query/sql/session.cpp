@@ -63,12 +63,15 @@ Status run_in_sqlite(sqlite3* connection, const std::string& sql, const RowSink&
   if (!tokens_of(tail).empty() && !(tokens_of(tail).size() == 1 && tokens_of(tail)[0].text == ";"))
     return fail("SQL: one statement at a time");
   const int count = sqlite3_column_count(raw);
-  std::vector<std::string> names;
+  std::vector<std::string> names, declared;
   for (int i = 0; i < count; ++i) {
     const char* const name = sqlite3_column_name(raw, i);
     names.emplace_back(name != nullptr ? name : "");
+    const char* const type = sqlite3_column_decltype(raw, i);
+    declared.emplace_back(type != nullptr ? type : "");
   }
   sink.columns(names);
+  if (sink.declared) sink.declared(declared);
   std::vector<report::Cell> row(static_cast<size_t>(count));
   int step;
   while ((step = sqlite3_step(raw)) == SQLITE_ROW) {
@@ -131,7 +134,8 @@ class SqlSession : public Session {
   Status prepare_trace(std::shared_ptr<const trace::Trace> trace, std::string_view dialect);
   void limit(double seconds) override { limit_ = seconds; }
   Status run(const std::string& sql, const RowSink& sink) override;
-  Result<Explanation> explain(const std::string& sql) override;
+  Result<ArrowNotes> run_arrow(const std::string& sql, const ArrowPut& put) override;
+  Result<Explanation> explain(const std::string& sql, Answers answers) override;
   Result<report::Answer> schema() override;
   std::string_view dialect() const override { return dialect_; }
   std::string_view unknown() const override { return unknown_; }
@@ -286,6 +290,36 @@ Status SqlSession::run(const std::string& text, const RowSink& sink) {
   return run_in_time(desk->connection.get(), statement.text(), sink);
 }
 
+// Whether the values of all columns that the statement gives as they are have the type that is declared: tables of
+// tacho's own keep to it, what a file stores does not, nor does a UNION, which has the types of its first part.
+bool types_hold(const Statement& statement, const Module& tables, std::string_view dialect) {
+  return !statement.mentions("union") &&
+         std::ranges::all_of(statement.qualified_tables(), [&](const Statement::TableName& table) {
+           const bool own = same_word(table.schema, dialect);
+           const Module::Found found = tables.find(own ? std::string_view() : table.schema, table.name);
+           return found.relation != nullptr && found.is_virtual;
+         });
+}
+
+Result<ArrowNotes> SqlSession::run_arrow(const std::string& text, const ArrowPut& put) {
+  const Statement asked(text);
+  TACHO_ASSIGN(Desk * desk, desk_for(asked));
+  const Statement statement(asked.without_schema(dialect_));
+  const Input input{.in_place = desk == file_.get(), .tables = *desk->module, .answers = Answers::kColumns};
+  const Choice choice = choose_engine(statement, dialect_, input);
+  ArrowNotes notes;
+  if (choice.engine == Engine::kColumns && choice.plan->aggregates.empty()) {
+    TACHO_ASSIGN(const sqlite::Statement check, sqlite::prepare(desk->connection.get(), statement.text()));
+    TACHO_TRY(write_columns(*choice.plan, put, notes));
+    return notes;
+  }
+  ArrowRows rows(put, choice.engine == Engine::kVirtual && types_hold(asked, *desk->module, dialect_));
+  TACHO_TRY(run(text, rows.sink()));
+  if (rows.again()) TACHO_TRY(run(text, rows.sink()));
+  TACHO_TRY(rows.end(notes));
+  return notes;
+}
+
 Status SqlSession::run_in_time(sqlite3* connection, const std::string& sql, const RowSink& sink) const {
   if (limit_ <= 0) return run_in_sqlite(connection, sql, sink);
   using Clock = std::chrono::steady_clock;
@@ -301,11 +335,12 @@ Status SqlSession::run_in_time(sqlite3* connection, const std::string& sql, cons
   return done;
 }
 
-Result<Explanation> SqlSession::explain(const std::string& text) {
+Result<Explanation> SqlSession::explain(const std::string& text, Answers answers) {
   const Statement asked(text);
   TACHO_ASSIGN(Desk * desk, desk_for(asked));
   const Statement statement(asked.without_schema(dialect_));
-  const Choice choice = choose_engine(statement, dialect_, {desk == file_.get(), *desk->module});
+  const Choice choice = choose_engine(statement, dialect_,
+                                      {.in_place = desk == file_.get(), .tables = *desk->module, .answers = answers});
   TACHO_ASSIGN(desk, desk_of(choice.engine, desk));
   Explanation result{std::string(engine_name(choice.engine)), choice.reason, {}};
   if (choice.engine == Engine::kColumns) {

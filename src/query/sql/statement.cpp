@@ -90,6 +90,12 @@ bool Statement::joins() const {
 }
 
 std::vector<std::string> Statement::tables() const {
+  std::vector<std::string> names;
+  for (TableName& one : qualified_tables()) names.push_back(std::move(one.name));
+  return names;
+}
+
+std::vector<Statement::TableName> Statement::qualified_tables() const {
   // WITH name AS (SELECT ...), WITH name(columns) AS (...): the name comes before AS and a bracket.
   std::vector<std::string> defined;
   for (size_t i = 1; i + 2 < tokens_.size(); ++i) {
@@ -103,11 +109,13 @@ std::vector<std::string> Statement::tables() const {
     if (tokens_[name].text == "(" && name > 0) --name;
     if (is_name(name)) defined.push_back(name_of(tokens_[name]));
   }
-  std::vector<std::string> result;
+  std::vector<TableName> result;
   for (const Source& one : sources()) {
-    std::string name = name_of(tokens_[one.token]);
-    if (std::none_of(defined.begin(), defined.end(), [&](const std::string& other) { return same_word(name, other); }))
-      result.push_back(std::move(name));
+    const bool qualified = one.token >= 2 && tokens_[one.token - 1].text == ".";
+    TableName table{qualified ? name_of(tokens_[one.token - 2]) : "", name_of(tokens_[one.token])};
+    if (std::none_of(defined.begin(), defined.end(),
+                     [&](const std::string& other) { return same_word(table.name, other); }))
+      result.push_back(std::move(table));
   }
   return result;
 }

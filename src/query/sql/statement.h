@@ -31,6 +31,11 @@ class Statement {
   /// The names after FROM, JOIN, IN and the commas between tables, in the statement's order, repeats included. Leaves
   /// out names that WITH defines.
   std::vector<std::string> tables() const;
+  /// The same with the schema that qualifies each name, "" where none does.
+  struct TableName {
+    std::string schema, name;
+  };
+  std::vector<TableName> qualified_tables() const;
 
  private:
   bool is_name(size_t token) const;

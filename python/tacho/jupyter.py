@@ -9,12 +9,8 @@
 The words behind %%tacho are options of `tacho trace`. The cell runs in a fresh Python with the notebook's interpreter and folder:
 it does not see the notebook's variables. The run stays in cell.tacho, which the next %%tacho replaces; -o FILE keeps it elsewhere.
 """
-import base64
-import gzip
-import html
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -23,25 +19,8 @@ import tempfile
 from IPython.core.error import UsageError
 from IPython.display import HTML, display
 
-# The page becomes a document of its own (a blob), so that its address, which names the view, is its own, too.
-FRAME = """<script>
-const bytes = Uint8Array.from(atob("{page}"), (c) => c.charCodeAt(0));
-new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer().then((page) =>
-  location.replace(URL.createObjectURL(new Blob([page], {{ type: "text/html;charset=utf-8" }}))));
-</script>"""
-
-
-def find_program():
-    """The program of this installation, else the one in PATH; UsageError where there is none."""
-    folder = os.path.dirname(os.path.abspath(__file__))
-    for path in (os.path.join(sys.prefix, "bin", "tacho"),  # of the wheel
-                 os.path.join(folder, "..", "..", "..", "..", "bin", "tacho")):  # of the archive: share/tacho/python/tacho
-        if os.access(path, os.X_OK):
-            return os.path.abspath(path)
-    found = shutil.which("tacho")
-    if found is None:
-        raise UsageError("the program tacho is neither beside this Python package nor in PATH: install it (pip install tacho-*.whl)")
-    return found
+from . import program
+from .page import frame
 
 
 def output_of(options):
@@ -70,25 +49,21 @@ def run(command):
             process.send_signal(signal.SIGINT)
 
 
-def frame(page, height=720):
-    """HTML that shows a page, given as bytes, inside another one."""
-    inside = FRAME.format(page=base64.b64encode(gzip.compress(page, 9)).decode())
-    style = f"width: 100%; height: {height}px; border: 1px solid #8884"
-    return f'<div><iframe srcdoc="{html.escape(inside)}" style="{style}"></iframe></div>'
-
-
 def tacho(line, cell):
     """Runs the cell under `tacho trace` and shows the page of the run."""
-    program = find_program()
+    try:
+        command = program.find_program()
+    except program.Error as error:
+        raise UsageError(str(error)) from None
     trace, options = output_of(shlex.split(line))
     with tempfile.TemporaryDirectory() as folder:
         script = os.path.join(folder, "cell.py")
         with open(script, "w", encoding="utf-8") as file:
             file.write("\n" + cell)  # lines have the numbers that the notebook shows
-        code = run([program, "trace", *options, "--", sys.executable, script])
+        code = run([command, "trace", *options, "--", sys.executable, script])
         page = os.path.join(folder, "page.html")
         if code not in (125, 126, 127):  # else tacho could not start it, and has said why
-            shown = subprocess.run([program, "view", trace, "-o", page], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            shown = subprocess.run([command, "view", trace, "-o", page], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT)
             if shown.returncode != 0:
                 raise UsageError(f"no page: {shown.stdout.decode(errors='replace').strip()}")

@@ -14,9 +14,8 @@ namespace column = event::column;
 namespace row = event::row;
 
 int64_t Translator::device(int64_t index, const Event& event, Owners::ScopeId scope) {
-  const bool fresh = !owners_.tracker().has_device(index, scope);
   const int64_t row = owners_.tracker().device(index, scope);
-  if (fresh && event.context != kUnknown) owners_.tracker().hint_vendor(row, "NVIDIA");  // only CUDA has contexts
+  if (event.context != kUnknown) owners_.tracker().hint_vendor(row, "NVIDIA");  // only CUDA has contexts
   return row;
 }
 
@@ -45,6 +44,7 @@ Translator::Lane Translator::lane(const Event& event) {
     const auto place = static_cast<size_t>(of_stream->second);
     const bool without = !first && lane_list_[place].context == 0;
     if (!first && (context == 0 || without)) found.value() = of_stream->second;
+    if (!first && event.context != kUnknown) device(index, event, owner.scope);
     if (without) {
       lane_list_[place].context = context;
       writer_.update(Table::kTrack, lane_list_[place].track, column::Track::context, context);

@@ -162,6 +162,7 @@ JsonOutcome argument(JsonTokens& json, Event& event, std::string_view key, Other
       if (is(key, "Comms Id")) return text_value(json, event, event.collective.communicator);
       break;
     case 9:
+      if (is(key, "Python id")) return number_value(json, integer, event.python_id);
       if (is(key, "Device Id")) return number_value(json, integer, event.device_id);
       if (is(key, "arguments")) return text_value(json, event, event.arguments);
       if (is(key, "hsa_queue")) return number_value(json, integer, event.hsa_queue);
@@ -253,7 +254,7 @@ void clear(Event& event) {
   event.correlation = event.external = event.device = event.context = event.stream = event.bytes = event.registers =
       event.shared = event.private_bytes = event.address = event.device_type = event.sequence = event.device_id =
           event.graph_node = event.graph = event.priority = event.from_device = event.to_device = event.rank =
-              event.hsa_queue = event.occupancy = event::kUnknown;
+              event.hsa_queue = event.python_id = event.occupancy = event::kUnknown;
   for (int i = 0; i < 3; ++i) event.grid[i] = event.block[i] = event::kUnknown;
   event.values.clear();
   event.annotations.clear();

@@ -2,6 +2,7 @@
 #include "format/kineto/owners.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "format/import/words.h"
 
@@ -123,13 +124,19 @@ int64_t Owners::process_of_track(int64_t track) const {
   return found != track_processes_.end() ? found->second : 0;
 }
 
-bool Owners::is_block_again(const Host& host, const Event& event) const {
-  if (!host.named || event.time == kUnknown || event.time >= host.last) return false;
-  if (event.external != kUnknown && host.external != kUnknown) return event.external <= host.external;
-  return event.correlation != kUnknown && host.correlation != kUnknown && event.correlation <= host.correlation;
+void Owners::IdOrder::add(int64_t id) {
+  if (last != kUnknown && id < last) ++steps_back;
+  greatest = std::max(greatest, id);
+  last = id;
+  ++count;
 }
 
-void Owners::host_seen(const Event& event) {
+bool Owners::is_block_again(const Host& host, const IdOrder& ids, int64_t id, bool came_before, int64_t time) const {
+  if (!host.named || time == kUnknown || time >= host.last) return false;
+  return came_before || (ids.ascends() && id <= ids.greatest);
+}
+
+void Owners::host_seen(const Event& event, bool is_call) {
   const int64_t key = number(event.process);
   if (key == 0) return;  // Python functions of threads without a system id
   if (sorted_) in_time(event);
@@ -142,19 +149,27 @@ void Owners::host_seen(const Event& event) {
     any_host_ = true;
     if (const TextId* const text = text_id(key); text != nullptr && text->labelled)
       label_hosts_[text->scope] = place->second;
-  } else if (is_block_again(hosts_[static_cast<size_t>(place->second)], event)) {
-    block_ = tracker_.new_scope();
-    any_host_ = mixed_ = false;
-    forget_calls();
-    last_pid_ = kUnknown;
-    return host_seen(event);
   }
-  Host& host = hosts_[static_cast<size_t>(place->second)];
+  last_host_ = static_cast<size_t>(place->second);
+  Host& host = hosts_[last_host_];
+  // Nested calls of two APIs may share a correlation, and calls their operator's External id.
+  const int64_t id = is_call ? event.correlation : event.external;
+  if (id != kUnknown && id != 0) {
+    IdOrder& ids = is_call ? host.calls : host.operators;
+    const int64_t kind = is_call ? static_cast<int64_t>(std::hash<std::string_view>()(event.name) & 0xffff) + 1 : 0;
+    const bool came_before = ids_.seen(place->second, kind, id);
+    if (is_block_again(host, ids, id, came_before, event.time)) {
+      block_ = tracker_.new_scope();
+      any_host_ = mixed_ = false;
+      forget_calls();
+      last_pid_ = kUnknown;
+      return host_seen(event, is_call);
+    }
+    ids.add(id);
+  }
   host.named = false;
   if (document_host_ == SIZE_MAX) document_host_ = static_cast<size_t>(place->second);
   if (event.time != kUnknown) host.last = std::max(host.last, event.time);
-  if (event.external != kUnknown) host.external = std::max(host.external, event.external);
-  if (event.correlation != kUnknown) host.correlation = std::max(host.correlation, event.correlation);
   // Of the group of all ranks the number within it is the rank.
   if (event.rank >= 0 && !host.ranked &&
       (event.collective.group == "0" || event.collective.group_description == "default_pg")) {

@@ -17,6 +17,7 @@
 #include "base/number_map.h"
 #include "format/import/tracker.h"
 #include "format/kineto/event.h"
+#include "format/kineto/id_pages.h"
 #include "trace/write/writer.h"
 
 namespace tacho::format::kineto {
@@ -25,7 +26,8 @@ namespace tacho::format::kineto {
 /// plainly. A rank's block begins with its operators and calls and ends with the names of its processes, so device
 /// work, whose pid is only a GPU's number, belongs to the process whose operators or calls came last. Ranks in
 /// containers may all have one pid: behind the names, operators of the same pid that go back in time and take their ids
-/// again are another rank's.
+/// again are another rank's. So are those whose ids only lie among the earlier ones, where the file keeps the order of
+/// ids: one whose events lie in no order tells nothing that way.
 /// Where the events of several processes were sorted by time instead, work belongs to the process whose call has its
 /// correlation.
 class Owners {
@@ -52,8 +54,15 @@ class Owners {
   int64_t process_of_track(int64_t track) const;
   void track_made(int64_t track, int64_t process) { track_processes_[track] = process; }
 
+  /// An event of the host. Whether such events come in the order of their times or their ids, as profilers write them;
+  /// false for the first few.
+  void event_seen(int64_t time) { times_.add(time); }
+  bool in_order() const {
+    return times_.ascends() || (last_host_ < hosts_.size() &&
+                                (hosts_[last_host_].operators.ascends() || hosts_[last_host_].calls.ascends()));
+  }
   /// An operator or a call of this process.
-  void host_seen(const Event& event);
+  void host_seen(const Event& event, bool is_call);
   /// Another document of the file begins.
   void document_begins();
   /// The process that the document is about: the first of its hosts. And the scope of its devices.
@@ -102,11 +111,19 @@ class Owners {
     ScopeId scope = 0;
     std::string text, rest;  // rest: without the label
   };
+  struct IdOrder {  // External ids of operators, correlations of calls, or times
+    int64_t greatest = event::kUnknown, last = event::kUnknown;
+    int64_t count = 0, steps_back = 0;
+    void add(int64_t id);
+    // Profilers' files have a few out of order, and shuffled ones every second.
+    bool ascends() const { return count >= 16 && steps_back * 8 <= count; }
+  };
   struct Host {
     int64_t process = 0;
-    ScopeId devices = -1;  // -1 = no device work yet
-    int64_t last = event::kUnknown, external = event::kUnknown, correlation = event::kUnknown;  // the greatest
-    bool named = false;                                                                         // after its events
+    ScopeId devices = -1;            // -1 = no device work yet
+    int64_t last = event::kUnknown;  // the greatest time
+    IdOrder operators = {}, calls = {};
+    bool named = false;   // after its events
     bool ranked = false;  // its collectives told its rank
   };
   struct Call {  // in the order in which caller() takes them
@@ -136,7 +153,7 @@ class Owners {
   void call_has_work(int64_t correlation, int64_t host);
   size_t caller(const Event& event);
   Owner owned_by(size_t host);
-  bool is_block_again(const Host& host, const Event& event) const;
+  bool is_block_again(const Host& host, const IdOrder& ids, int64_t id, bool came_before, int64_t time) const;
 
   trace::TraceWriter& writer_;
   imported::ImportTracker tracker_;
@@ -160,6 +177,9 @@ class Owners {
   NumberMap<3> threads_;                          // by block, pid, tid
   NumberMap<2> host_places_;                      // by block and number
   std::vector<Host> hosts_;
+  size_t last_host_ = SIZE_MAX;      // of hosts_; SIZE_MAX = none yet
+  IdOrder times_;                    // of the host's events
+  IdPages ids_;                      // by host, and 0 for operators or a call's name
   size_t document_host_ = SIZE_MAX;  // of hosts_; SIZE_MAX = none yet
   tsl::robin_map<int64_t, int64_t> track_processes_;
   NumberMap<2> process_names_;  // places in names_

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <set>
 
 #include "event/times.h"
@@ -61,8 +62,10 @@ void Translator::complete(Event& event) {
 
 void Translator::host_event(const Event& event, Meaning meaning) {
   if (meaning == Meaning::kRange && event.category.empty() && device_line(event)) return;
-  if (meaning == Meaning::kCall || meaning == Meaning::kOperator) owners_.host_seen(event);
+  if (meaning == Meaning::kCall || meaning == Meaning::kOperator) owners_.host_seen(event, meaning == Meaning::kCall);
+  owners_.event_seen(event.time);
   unmeasured_.saw(event.time, event.duration);
+  if (meaning == Meaning::kSync) return sync(event);
   const int64_t track = owners_.thread_track(event.process, event.thread);
   switch (meaning) {
     case Meaning::kCall:
@@ -79,8 +82,6 @@ void Translator::host_event(const Event& event, Meaning meaning) {
                                                                             .name = writer_.string(event.name)}),
                                 .correlation = known(event.correlation)});
       return;
-    case Meaning::kSync:
-      return sync(event, track);
     default:
       // Anything else is a range with a name: user annotations, events without category, other tools' categories.
       return range(event, track, event::MarkerKind::kPushPop);
@@ -110,28 +111,52 @@ void Translator::call(const Event& event, int64_t track) {
 
 void Translator::framework_operator(const Event& event, int64_t track) {
   const int64_t own = ++next_operator_;
-  if (event.sequence != kUnknown) operators_.add({track, event.time, own});
+  if (event.sequence != kUnknown) operators_.add({track, event.time, event.duration, event.external, own});
   if (event.external > 0) operator_causes_.add({owners_.process_of_track(track), event.external}, own);
   api(event, track, Domain::kOperator, own, inputs_.row(event.inputs));
 }
 
-void Translator::api(const Event& event, int64_t track, Domain domain, int64_t correlation, int64_t inputs) {
-  writer_.add(
-      row::Api{.track = track,
-               .start = event.time,
-               .duration = event.duration,
-               .dim = functions_.row(writer_, row::Function{.name = writer_.string(event.name), .domain = domain}),
-               .correlation = correlation,
-               .arguments = event.arguments.empty() ? 0 : writer_.string(event.arguments),
-               .inputs = inputs});
+// Of ranges that begin together the outer one comes first in profilers' files, and so must the rows of a file in any
+// other order: the longer one, or of equally long ones that which was numbered first.
+template <typename Row>
+void Translator::nest(SortedFile<Nesting<Row>>& held, const Row& row, const Event& event) {
+  if (owners_.in_order()) return writer_.add(row);
+  const int64_t ids[] = {event.python_id, event.external, event.correlation};
+  const auto* const id = std::ranges::find_if(ids, [](int64_t each) { return each != kUnknown; });
+  held.add({row, id != std::end(ids) ? *id : kUnknown});
 }
 
-void Translator::sync(const Event& event, int64_t track) {
-  int64_t on = track, unit = 0;
+Status Translator::finish_nesting() {
+  const auto drain = [&]<typename Row>(SortedFile<Nesting<Row>>& held) -> Status {
+    TACHO_TRY(held.finish());
+    Nesting<Row> each;
+    while (held.next(each)) writer_.add(each.row);
+    return {};
+  };
+  TACHO_TRY(drain(nesting_calls_));
+  return drain(nesting_ranges_);
+}
+
+void Translator::api(const Event& event, int64_t track, Domain domain, int64_t correlation, int64_t inputs) {
+  const row::Api row{
+      .track = track,
+      .start = event.time,
+      .duration = event.duration,
+      .dim = functions_.row(writer_, row::Function{.name = writer_.string(event.name), .domain = domain}),
+      .correlation = correlation,
+      .arguments = event.arguments.empty() ? 0 : writer_.string(event.arguments),
+      .inputs = inputs};
+  nest(nesting_calls_, row, event);
+}
+
+void Translator::sync(const Event& event) {
+  int64_t on = 0, unit = 0;
   if (event.device != kUnknown) {
     const Lane of = lane(event);
     on = of.track;
     unit = of.device;
+  } else {
+    on = owners_.thread_track(event.process, event.thread);
   }
   const int64_t shape = writer_.dimension(row::SyncShape{.kind = imported::sync_kind(event.name), .device = unit});
   writer_.add(row::Sync{.track = on,
@@ -142,8 +167,12 @@ void Translator::sync(const Event& event, int64_t track) {
 }
 
 void Translator::range(const Event& event, int64_t track, event::MarkerKind kind) {
-  writer_.add(row::Marker{
-      .track = track, .start = event.time, .duration = event.duration, .dim = label(event.name, event.category, kind)});
+  const row::Marker row{
+      .track = track, .start = event.time, .duration = event.duration, .dim = label(event.name, event.category, kind)};
+  if (kind == event::MarkerKind::kPushPop)
+    nest(nesting_ranges_, row, event);
+  else
+    writer_.add(row);
 }
 
 // Memory that a framework's allocator gave to a tensor, or took back. It makes no device: finish_tensors() ties it to
@@ -393,6 +422,7 @@ Status Translator::finish_flows() {
 
 Status Translator::finish() {
   TACHO_TRY(finish_nameless());
+  TACHO_TRY(finish_nesting());
   TACHO_TRY(nested_.finish(writer_));
   TACHO_TRY(asynchronous_.finish(writer_));
   TACHO_TRY(finish_deferred());

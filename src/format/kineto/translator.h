@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "base/files/sorted_file.h"
@@ -70,9 +71,11 @@ class Translator {
     }
   };
   struct Operator {
-    int64_t thread, time, correlation;
+    int64_t thread, time, duration, external, correlation;
+    // Of operators that begin together the inner ones come last, in whatever order the file has them.
     bool operator<(const Operator& other) const {
-      return thread != other.thread ? thread < other.thread : time < other.time;
+      return std::tie(thread, time, other.duration, external) <
+             std::tie(other.thread, other.time, duration, other.external);
     }
   };
   struct End {
@@ -99,6 +102,15 @@ class Translator {
       return block_scope != other.block_scope ? block_scope < other.block_scope : pid < other.pid;
     }
   };
+  template <typename Row>
+  struct Nesting {  // a call or a range of a file whose events lie in no order
+    Row row;
+    int64_t id;  // profilers number operators and functions as they begin
+    bool operator<(const Nesting& other) const {
+      if (row.start != other.row.start) return row.start < other.row.start;
+      return row.duration != other.row.duration ? row.duration > other.row.duration : id < other.id;
+    }
+  };
   struct Lane {  // of device work
     int64_t track, device, process;
     int64_t context = 0;  // 0 = none of its events named one yet
@@ -116,7 +128,7 @@ class Translator {
   void call(const Event& event, int64_t track);
   void framework_operator(const Event& event, int64_t track);
   void api(const Event& event, int64_t track, event::Domain domain, int64_t correlation, int64_t inputs = 0);
-  void sync(const Event& event, int64_t track);
+  void sync(const Event& event);
   void range(const Event& event, int64_t track, event::MarkerKind kind);
   void asynchronous(const Event& event, char phase);
   void tensor(const Event& event, int64_t track);
@@ -124,6 +136,9 @@ class Translator {
   void arrow(const Event& event);
   void metadata(const Event& event);
   void unread(const Event& event);
+  template <typename Row>
+  void nest(SortedFile<Nesting<Row>>& held, const Row& row, const Event& event);
+  Status finish_nesting();
   Status finish_deferred();
   Status finish_tied();
   Status finish_flows();
@@ -174,6 +189,8 @@ class Translator {
   SortedFile<Tied<event::row::Copy>> tied_copies_;
   SortedFile<Tied<event::row::Fill>> tied_fills_;
   SortedFile<Nameless> nameless_;
+  SortedFile<Nesting<event::row::Api>> nesting_calls_;
+  SortedFile<Nesting<event::row::Marker>> nesting_ranges_;
   SortedFile<Flow> flows_;
   SortedFile<Operator> operators_;
   bool any_flow_ = false;

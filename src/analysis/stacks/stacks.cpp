@@ -16,6 +16,7 @@
 #include "base/format.h"
 #include "base/saturating.h"
 #include "base/text/demangle.h"
+#include "base/text/utf8.h"
 #include "report/value.h"
 #include "trace/read/operator_causes.h"
 #include "trace/read/rows.h"
@@ -848,9 +849,9 @@ std::string folded_stacks(const StackTree& tree, bool gpu) {
     for (uint32_t at = static_cast<uint32_t>(i); at != 0; at = tree.nodes[at].parent)
       path.push_back(tree.nodes[at].frame);
     for (size_t k = path.size(); k-- > 0;) {
-      std::string label = frame_label(tree.frames[path[k]]);
+      std::string label = valid_utf8(frame_label(tree.frames[path[k]]));
       for (char& c : label)
-        if (c == ';' || c == '\n' || c == '\r') c = ':';
+        if (c == ';' || (c >= 0 && c < ' ')) c = ':';
       out += label;
       out += k == 0 ? " " : ";";
     }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/text/utf8.h"
+
 namespace tacho::format::perfetto {
 
 using protozero::pbf_writer;
@@ -59,8 +61,20 @@ void EventBody::number(uint32_t name_iid, uint32_t field, uint64_t value) {
   bytes_.append(bytes, static_cast<size_t>(at - bytes));
 }
 
+namespace {
+
+// Perfetto drops packets whose texts are not UTF-8.
+void add_text(pbf_writer& out, uint32_t field, std::string_view text) {
+  if (std::all_of(text.begin(), text.end(), [](char c) { return static_cast<signed char>(c) > 0; }))
+    return out.add_string(field, text.data(), text.size());
+  out.add_string(field, valid_utf8(text));
+}
+
+}  // namespace
+
 void EventBody::name(std::string_view text) {
-  pbf_writer(bytes_).add_string(event_name, text.data(), text.size());
+  pbf_writer out(bytes_);
+  add_text(out, event_name, text);
 }
 
 void EventBody::add_double(uint32_t name_iid, double value) {
@@ -76,7 +90,7 @@ void EventBody::add_string(uint32_t name_iid, std::string_view value) {
   pbf_writer out(bytes_);
   pbf_writer annotation(out, event_annotations);
   annotation.add_uint32(annotation_name_iid, name_iid);
-  annotation.add_string(annotation_string, value.data(), value.size());
+  add_text(annotation, annotation_string, value);
 }
 
 void Packets::packet(std::string_view bytes) {
@@ -149,8 +163,8 @@ void Packets::process(uint64_t uuid, int64_t pid, std::string_view name, std::st
   out.add_uint64(track_uuid, uuid);
   pbf_writer process(out, track_process);
   process.add_int32(process_pid, static_cast<int32_t>(pid));
-  if (!command.empty()) process.add_string(process_cmdline, command.data(), command.size());
-  process.add_string(process_name, name.data(), name.size());
+  if (!command.empty()) add_text(process, process_cmdline, command);
+  add_text(process, process_name, name);
   process.commit();
   descriptor(bytes);
 }
@@ -162,7 +176,7 @@ void Packets::thread(uint64_t uuid, int64_t pid, int64_t tid, std::string_view n
   pbf_writer thread(out, track_thread);
   thread.add_int32(thread_pid, static_cast<int32_t>(pid));
   thread.add_int32(thread_tid, static_cast<int32_t>(tid));
-  thread.add_string(thread_name, name.data(), name.size());
+  add_text(thread, thread_name, name);
   thread.commit();
   descriptor(bytes);
 }
@@ -171,7 +185,7 @@ void Packets::track(uint64_t uuid, uint64_t parent, std::string_view name) {
   std::string bytes;
   pbf_writer out(bytes);
   out.add_uint64(track_uuid, uuid);
-  out.add_string(track_name, name.data(), name.size());
+  add_text(out, track_name, name);
   if (parent != 0) out.add_uint64(track_parent, parent);
   descriptor(bytes);
 }
@@ -181,12 +195,12 @@ void Packets::counter(uint64_t uuid, uint64_t parent, std::string_view name, Cou
   std::string bytes, counter;
   pbf_writer out(bytes), counter_out(counter);
   out.add_uint64(track_uuid, uuid);
-  out.add_string(track_name, name.data(), name.size());
+  add_text(out, track_name, name);
   if (parent != 0) out.add_uint64(track_parent, parent);
   if (unit != CounterUnit::kNone)
     counter_out.add_uint32(counter_unit, static_cast<uint32_t>(unit));
   else if (!unit_name.empty())
-    counter_out.add_string(counter_unit_name, unit_name.data(), unit_name.size());
+    add_text(counter_out, counter_unit_name, unit_name);
   out.add_message(track_counter, counter);  // present even if empty: that makes it a counter
   descriptor(bytes);
 }
@@ -196,7 +210,7 @@ uint32_t Packets::intern_fresh(Field kind, std::string_view text) {
   pbf_writer out(interned_);
   pbf_writer entry(out, kind);
   entry.add_uint32(interned_iid, iid);
-  entry.add_string(interned_text, text.data(), text.size());
+  add_text(entry, interned_text, text);
   return iid;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/text/utf8.h"
 #include "format/perfetto/perfetto_reader.h"
 #include "support/folder.h"
 #include "support/trace_maker.h"
@@ -278,8 +279,8 @@ TEST(Perfetto, NamesOfAnyBytesAndLength) {
   }
   const PerfettoTrace read = perfetto_of(*made.open());
   for (const std::string& name : names) {
-    EXPECT_NE(named(read, name), nullptr);
-    EXPECT_NE(named(read, "m" + name), nullptr);
+    EXPECT_NE(named(read, valid_utf8(name)), nullptr);
+    EXPECT_NE(named(read, "m" + valid_utf8(name)), nullptr);
   }
 }
 

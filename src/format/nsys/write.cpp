@@ -458,7 +458,7 @@ Status write(const trace::Trace& trace, const ExportTarget& target, const Export
     return fail("{}: recorded with --aggregate: it holds no events that nsys' tables could hold", trace.path());
   TACHO_ASSIGN(sqlite::DatabaseOutput output, sqlite::DatabaseOutput::create(target.file, options.overwrite));
   TACHO_ASSIGN(const std::unique_ptr<sqlite::BulkFile> file,
-               sqlite::BulkFile::create(output.temporary(), std::string(kNsysSchema)));
+               sqlite::BulkFile::create(output, std::string(kNsysSchema)));
   TACHO_TRY(Writer(trace, options, *file).run());
   TACHO_TRY(file->finish(""));
   TACHO_TRY(output.commit());

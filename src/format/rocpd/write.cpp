@@ -596,7 +596,7 @@ Status write(const trace::Trace& trace, const ExportTarget& target, const Export
   std::string suffix = "_" + guid;
   std::replace(suffix.begin(), suffix.end(), '-', '_');
   TACHO_ASSIGN(const std::unique_ptr<sqlite::BulkFile> file,
-               sqlite::BulkFile::create(output.temporary(), table_schema(suffix, guid)));
+               sqlite::BulkFile::create(output, table_schema(suffix, guid)));
   TACHO_TRY(Writer(trace, options, *file, std::move(clock), suffix, guid).run());
   std::string script;
   const std::string suffixes[] = {suffix};

@@ -93,7 +93,7 @@ int schema_only(void*, int action, const char* first, const char*, const char*, 
 class Trimmer {
  public:
   Trimmer(const Database& database, int64_t from, int64_t to) : db_(database), from_(from), to_(to) {}
-  Result<TrimResult> run(const std::string& temporary);
+  Result<TrimResult> run(const sqlite::DatabaseOutput& output);
 
  private:
   struct Reference {
@@ -285,12 +285,12 @@ Status Trimmer::copy_others() {
   return {};
 }
 
-Result<TrimResult> Trimmer::run(const std::string& temporary) {
+Result<TrimResult> Trimmer::run(const sqlite::DatabaseOutput& output) {
   if (schema_version(db_) == 0) return fail("{}: not an .rpd file", db_.file().path());
   TACHO_ASSIGN(const std::string tables, schema("table"));
   TACHO_ASSIGN(const std::string indexes, schema("index"));
   TACHO_ASSIGN(const std::string definitions, schema("view"));
-  TACHO_ASSIGN(file_, sqlite::BulkFile::create(temporary, tables));
+  TACHO_ASSIGN(file_, sqlite::BulkFile::create(output, tables));
   TACHO_TRY(copy_calls());
   TACHO_TRY(copy_operations());
   TACHO_TRY(copy_table("rocpd_kernelapi", {{"api_ptr_id", &calls_}}, {{"kernelName_id", &strings_}}));
@@ -336,7 +336,7 @@ Result<std::pair<int64_t, int64_t>> time_range(const std::string& path) {
 Result<TrimResult> trim(const std::string& input, const std::string& output, int64_t from, int64_t to, bool overwrite) {
   TACHO_ASSIGN(const Database database, Database::open(input));
   TACHO_ASSIGN(sqlite::DatabaseOutput place, sqlite::DatabaseOutput::create(output, overwrite));
-  TACHO_ASSIGN(const TrimResult result, Trimmer(database, from, to).run(place.temporary()));
+  TACHO_ASSIGN(const TrimResult result, Trimmer(database, from, to).run(place));
   TACHO_TRY(place.commit());
   return result;
 }

@@ -367,7 +367,7 @@ Status write(const trace::Trace& trace, const ExportTarget& target, const Export
   TACHO_ASSIGN(sqlite::DatabaseOutput output, sqlite::DatabaseOutput::create(target.file, options.overwrite));
   TACHO_ASSIGN(OutputClock clock, OutputClock::make(trace, OutputClock::Clock::kMonotonic));
   TACHO_ASSIGN(const std::unique_ptr<sqlite::BulkFile> file,
-               sqlite::BulkFile::create(output.temporary(), table_schema(options.rpd_schema)));
+               sqlite::BulkFile::create(output, table_schema(options.rpd_schema)));
   TACHO_TRY(Writer(trace, options, *file, std::move(clock)).run());
   std::string script(index_schema(options.rpd_schema));
   for (const RpdView& view : views(options.rpd_schema)) script += "CREATE VIEW " + std::string(view.select) + ";\n";

@@ -9,6 +9,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/files/output_file.h"
+
 namespace tacho::sqlite {
 namespace {
 
@@ -236,21 +238,42 @@ void BulkTable::finish() {
   file_.write_at(root_, page.data());
 }
 
-Result<std::unique_ptr<BulkFile>> BulkFile::create(const std::string& path, const std::string& schema) {
+namespace {
+
+tl::unexpected<Error> not_written(const std::string& path, int error) {
+  return fail("{}: not written: {}{}", path, std::strerror(error), write_hint(error));
+}
+
+// execute() on the file that is being written; where a system call failed the sentence says why.
+Status execute_on(sqlite3* connection, const std::string& path, const std::string& sql) {
+  errno = 0;
+  if (sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK) return {};
+  const int code = sqlite3_errcode(connection), error = errno;
+  if (code == SQLITE_FULL) return not_written(path, error == EFBIG || error == EDQUOT ? error : ENOSPC);
+  if (code == SQLITE_IOERR && error != 0) return not_written(path, error);
+  return fail("{}: not written: {}", path, sqlite3_errmsg(connection));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BulkFile>> BulkFile::create(const std::string& path, const std::string& schema,
+                                                   const std::string& shown_as) {
   std::unique_ptr<BulkFile> file(new BulkFile);
   file->path_ = path;
+  file->shown_as_ = shown_as.empty() ? path : shown_as;
   {
     sqlite3* raw = nullptr;
     const int code = sqlite3_open_v2(path.c_str(), &raw,
                                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXCLUSIVE, nullptr);
     const Connection connection(raw);
     if (code != SQLITE_OK)
-      return fail("{}: cannot be created: {}", path, raw != nullptr ? sqlite3_errmsg(raw) : "no memory");
-    TACHO_TRY(execute(raw, fmt::format("PRAGMA page_size={}; PRAGMA journal_mode=OFF; PRAGMA "
-                                       "synchronous=OFF; PRAGMA encoding='UTF-8'; BEGIN;",
-                                       kPage)));
-    TACHO_TRY(execute(raw, schema));
-    TACHO_TRY(execute(raw, "COMMIT"));
+      return fail("{}: cannot be created: {}", file->shown_as_, raw != nullptr ? sqlite3_errmsg(raw) : "no memory");
+    TACHO_TRY(execute_on(raw, file->shown_as_,
+                         fmt::format("PRAGMA page_size={}; PRAGMA journal_mode=OFF; PRAGMA "
+                                     "synchronous=OFF; PRAGMA encoding='UTF-8'; BEGIN;",
+                                     kPage)));
+    TACHO_TRY(execute_on(raw, file->shown_as_, schema));
+    TACHO_TRY(execute_on(raw, file->shown_as_, "COMMIT"));
     TACHO_ASSIGN(const Statement list,
                  prepare(raw, "SELECT name, rootpage FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"));
     while (sqlite3_step(list.get()) == SQLITE_ROW)
@@ -258,7 +281,7 @@ Result<std::unique_ptr<BulkFile>> BulkFile::create(const std::string& path, cons
                                                static_cast<uint32_t>(sqlite3_column_int64(list.get(), 1))));
   }
   file->descriptor_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (file->descriptor_ < 0) return fail("{}: {}", path, std::strerror(errno));
+  if (file->descriptor_ < 0) return not_written(file->shown_as_, errno);
   const off_t size = ::lseek(file->descriptor_, 0, SEEK_END);
   file->next_page_ = static_cast<uint32_t>(size / kPage) + 1;
   file->buffer_.reserve(1 << 20);
@@ -279,9 +302,13 @@ void BulkFile::fault(std::string message) {
   if (error_.empty()) error_ = std::move(message);
 }
 
+void BulkFile::fault_of(int error) {
+  fault(fmt::format("{}{}", std::strerror(error), write_hint(error)));
+}
+
 Status BulkFile::status() const {
   if (error_.empty()) return {};
-  return fail("{}: {}", path_, error_);
+  return fail("{}: not written: {}", shown_as_, error_);
 }
 
 uint32_t BulkFile::write_page(const uint8_t* page) {
@@ -308,7 +335,7 @@ void BulkFile::write_at(uint32_t number, const uint8_t* page) {
     const ssize_t wrote = ::pwrite(descriptor_, page + done, kPage - done,
                                    static_cast<off_t>(number - 1) * kPage + static_cast<off_t>(done));
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return fault(std::strerror(errno));
+    if (wrote <= 0) return fault_of(errno);
     done += static_cast<size_t>(wrote);
   }
 }
@@ -320,7 +347,7 @@ void BulkFile::flush() {
                                    static_cast<off_t>(buffer_first_ - 1) * kPage + static_cast<off_t>(done));
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote <= 0) {
-      fault(std::strerror(errno));
+      fault_of(errno);
       break;
     }
     done += static_cast<size_t>(wrote);
@@ -336,14 +363,14 @@ Status BulkFile::finish(const std::string& script) {
   // when it wrote the schema; both stay unchanged.
   uint8_t count[4];
   put32(count, next_page_ - 1);
-  if (::pwrite(descriptor_, count, 4, 28) != 4) return fail("{}: {}", path_, std::strerror(errno));
+  if (::pwrite(descriptor_, count, 4, 28) != 4) return not_written(shown_as_, errno);
   ::close(descriptor_);
   descriptor_ = -1;
   {
     sqlite3* raw = nullptr;
     const int code = sqlite3_open_v2(path_.c_str(), &raw, SQLITE_OPEN_READWRITE, nullptr);
     const Connection connection(raw);
-    if (code != SQLITE_OK) return fail("{}: {}", path_, sqlite3_errmsg(raw));
+    if (code != SQLITE_OK) return fail("{}: not written: {}", shown_as_, sqlite3_errmsg(raw));
     std::string sql =
         "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-65536; PRAGMA temp_store=FILE; BEGIN;";
     bool sequence = false;
@@ -364,13 +391,13 @@ Status BulkFile::finish(const std::string& script) {
     }
     sql += script;
     sql += "COMMIT;";
-    if (const Status done = execute(raw, sql); !done) return fail("{}: {}", path_, done.error().message);
+    TACHO_TRY(execute_on(raw, shown_as_, sql));
   }
   const int descriptor = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0 || ::fsync(descriptor) != 0) {
     const int error = errno;
     if (descriptor >= 0) ::close(descriptor);
-    return fail("{}: {}", path_, std::strerror(error));
+    return not_written(shown_as_, error);
   }
   ::close(descriptor);
   return {};

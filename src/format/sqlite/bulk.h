@@ -24,6 +24,7 @@
 
 #include "base/result.h"
 #include "format/sqlite/database.h"
+#include "format/sqlite/output.h"
 
 namespace tacho::sqlite {
 
@@ -111,7 +112,13 @@ class BulkTable {
 class BulkFile {
  public:
   /// Creates `path`, which must not exist, with the tables of `schema`, an SQL script without indexes.
-  static Result<std::unique_ptr<BulkFile>> create(const std::string& path, const std::string& schema);
+  /// Messages call it `shown_as`; empty = `path`.
+  static Result<std::unique_ptr<BulkFile>> create(const std::string& path, const std::string& schema,
+                                                  const std::string& shown_as = {});
+  /// The same under the temporary name of `output`; messages have the name that it will get.
+  static Result<std::unique_ptr<BulkFile>> create(const DatabaseOutput& output, const std::string& schema) {
+    return create(output.temporary(), schema, output.path());
+  }
   ~BulkFile();
   BulkFile(const BulkFile&) = delete;
   BulkFile& operator=(const BulkFile&) = delete;
@@ -138,8 +145,9 @@ class BulkFile {
   void write_at(uint32_t number, const uint8_t* page);
   void flush();
   void fault(std::string message);
+  void fault_of(int error);  // errno
 
-  std::string path_;
+  std::string path_, shown_as_;
   int descriptor_ = -1;
   uint32_t next_page_ = 1;  // number of the next page to append
   std::vector<uint8_t> buffer_;

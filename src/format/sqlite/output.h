@@ -18,6 +18,8 @@ class DatabaseOutput {
   ~DatabaseOutput();
   /// The path to write to; no file exists there yet.
   const std::string& temporary() const { return temporary_; }
+  /// The name that it will have, as the user wrote it.
+  const std::string& path() const { return path_; }
   /// Gives the closed, synced file its name. Without `overwrite`, fails if that exists (given link()).
   Status commit();
 

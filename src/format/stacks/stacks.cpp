@@ -58,11 +58,20 @@ Status write_folded(const trace::Trace& trace, const ExportTarget& target, const
       options.remark("standard output holds host time alone; -o FILE also writes device time, as FILE.gpu.folded");
     return write_file(target.file, analysis::folded_stacks(tree, !host), options.overwrite, written);
   }
-  TACHO_TRY(write_file(target.file, analysis::folded_stacks(tree, false), options.overwrite, written));
-  if (tree.gpu_ns == 0) return {};
+  if (tree.gpu_ns == 0)
+    return write_file(target.file, analysis::folded_stacks(tree, false), options.overwrite, written);
   auto gpu = std::filesystem::path(target.file);
   gpu.replace_filename(gpu.stem().string() + ".gpu" + gpu.extension().string());
-  return write_file(gpu.string(), analysis::folded_stacks(tree, true), options.overwrite, written);
+  std::vector<OutputFile> files;  // both or none
+  for (const bool device : {false, true}) {
+    const std::string path = device ? gpu.string() : target.file;
+    TACHO_ASSIGN(OutputFile file, OutputFile::create(path, options.overwrite));
+    file.write(analysis::folded_stacks(tree, device));
+    files.push_back(std::move(file));
+  }
+  TACHO_TRY(OutputFile::commit_all(files));
+  written.insert(written.end(), {target.file, gpu.string()});
+  return {};
 }
 
 Status write_speedscope(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,

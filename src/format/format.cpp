@@ -46,7 +46,8 @@ std::span<const Writer> writers() {
        .text = "rocprofv3's files, <pid>_kernel_trace.csv and so on, with statistics per domain",
        .write = write_csv,
        .holds = kWork | bits(Table::kAllocation, Table::kCounterValue, Table::kMessage),
-       .sums = true},
+       .sums = true,
+       .processes = true},
       {.name = "json",
        .extension = ".json",
        .folder = false,
@@ -169,6 +170,20 @@ int64_t rows_of(const trace::Trace& trace, Table table, int64_t process) {
   return rows;
 }
 
+// Rows of no process beside those of processes, in the tables that `writer` holds and `filter` wants.
+int64_t rows_without_owner(const Writer& writer, const trace::Trace& trace, const walk::EventFilter& filter) {
+  int64_t without = 0, with = 0;
+  for (size_t i = 0; i < event::kFactTables; ++i) {
+    const auto table = static_cast<Table>(i);
+    if ((writer.holds >> i & 1) == 0 || !event::is_timed(table) || !filter.wants(table)) continue;
+    static_cast<void>(trace.visit_summaries(table, [&](std::span<const trace::Summary> summaries) {
+      for (const trace::Summary& summary : summaries)
+        (trace.cell(Table::kTrack, summary.track, column::Track::process) > 0 ? with : without) += summary.count;
+    }));
+  }
+  return with == 0 ? 0 : without;
+}
+
 }  // namespace
 
 std::string left_out(const Writer& writer, const trace::Trace& trace, const walk::EventFilter& filter) {
@@ -181,6 +196,9 @@ std::string left_out(const Writer& writer, const trace::Trace& trace, const walk
     if (std::string part = rows == 0 ? std::string() : counted(table, rows); !part.empty())
       parts.push_back(std::move(part));
   }
+  if (writer.processes && filter.process == 0)
+    if (const int64_t rows = rows_without_owner(writer, trace, filter); rows > 0)
+      parts.push_back(rows == 1 ? "a row of no process" : fmt::format("{} rows of no process", rows));
   if (parts.empty()) return {};
   std::string list;
   for (size_t i = 0; i < parts.size(); ++i) list += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];

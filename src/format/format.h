@@ -28,6 +28,7 @@ struct Writer {
   uint64_t holds = ~0ull;       // bit (1 << event::Table) of each fact table that it has a place for
   bool sums = false;            // also writes traces that hold sums and no events (--aggregate)
   bool stacks = false;          // is made of call stacks
+  bool processes = false;       // writes one set of files a process: rows of no process only where no other rows are
   Status (*ready)() = nullptr;  // fails where a library that it needs is missing; null = needs none
 };
 

@@ -83,6 +83,7 @@ constexpr int64_t kLabelIds = int64_t{1} << 62;
 
 constexpr size_t kMostOfBeginning = 512;  // characters of the beginning of every record
 
+// One element of the file: the records of the process options.process; 0 = those of no process.
 class Exporter {
  public:
   Exporter(const trace::Trace& trace, const ExportOptions& options, OutputFile& file, JsonFileWriter& json,
@@ -119,7 +120,7 @@ class Exporter {
   }
 
  private:
-  bool of_process(int64_t track) const { return options_.process == 0 || tracks_.process(track) == options_.process; }
+  bool of_process(int64_t track) const { return std::max<int64_t>(tracks_.process(track), 0) == options_.process; }
   int64_t handle(int64_t device) const { return agents_.of(device).logical + 1; }
   static int64_t known(int64_t value) { return value == kUnknown ? 0 : value; }
   int64_t end_of(int64_t start, int64_t duration) const {
@@ -136,8 +137,7 @@ class Exporter {
   }
 
   void write_metadata() {
-    const int64_t process = options_.process != 0 ? options_.process : 1;
-    const auto cell = [&](int at) { return trace_.cell(Table::kProcess, process, at); };
+    const auto cell = [&](int at) { return trace_.cell(Table::kProcess, options_.process, at); };
     const auto [first, last] = trace_.time_range();
     record().begin_object().name("metadata").begin_object().name("node").begin_object().member("id", 0);
     json_.member("hostname", trace_.string(cell(column::Process::host))).end_object();
@@ -565,6 +565,18 @@ class Exporter {
   std::vector<FunctionPlace> functions_;
 };
 
+// Errors of reading are told by those who read the rows.
+bool has_rows_without_process(const trace::Trace& trace) {
+  bool found = false;
+  for (const Table table :
+       {Table::kDispatch, Table::kCopy, Table::kFill, Table::kAllocation, Table::kApi, Table::kMarker})
+    static_cast<void>(trace.visit_summaries(table, [&](std::span<const trace::Summary> summaries) {
+      for (const trace::Summary& summary : summaries)
+        found |= trace.cell(Table::kTrack, summary.track, column::Track::process) <= 0;
+    }));
+  return found;
+}
+
 }  // namespace
 
 Status write(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
@@ -577,6 +589,7 @@ Status write(const trace::Trace& trace, const ExportTarget& target, const Export
   if (options.process != 0) processes = {options.process};
   for (int64_t process = 1; options.process == 0 && process < trace.rows(Table::kProcess); ++process)
     processes.push_back(process);
+  if (options.process == 0 && (processes.empty() || has_rows_without_process(trace))) processes.push_back(0);
   for (size_t i = 0; i < processes.size(); ++i) {
     ExportOptions one = options;
     one.process = processes[i];

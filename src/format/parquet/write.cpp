@@ -398,11 +398,14 @@ class Desk {
 // A value as part of a folder's name. Escapes, like Hive, everything that could end the name or confuse a reader.
 std::string partition_value(std::string_view text) {
   std::string value;
-  for (const char c : text)
+  const std::string valid = valid_utf8(text.substr(0, 1024));
+  for (const char c : valid) {
+    if ((c & 0xc0) != 0x80 && value.size() > 220) break;  // file systems take names of 255 bytes
     if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '.')
       value += c;
     else
       value += fmt::format("%{:02X}", static_cast<uint8_t>(c));
+  }
   return value.empty() ? "unknown" : value;
 }
 

@@ -46,6 +46,8 @@ namespace {
 
 constexpr int64_t kMostRemembered = 1 << 17;          // rows of a dimension whose text is kept ready
 constexpr size_t kMostOfBeginning = 512;              // characters of an event before the text of its dimension row
+constexpr size_t kMostOfNumbers = 512;                // of the numbers behind it
+constexpr size_t kMostReady = 32 << 10;               // of that text, where the whole event is written at once
 constexpr int64_t kFirstLane = 1 << 23;               // thread numbers of lines without a thread: above every Linux tid
 constexpr size_t kMostAround = 4096;                  // operators open on a thread
 constexpr int64_t kFurtherArrows = int64_t{1} << 48;  // ids of arrows that are no correlations
@@ -82,11 +84,18 @@ class Exporter {
         timeline_(trace, options, options.group_by_queue, ~0ull),
         calls_(trace.rows(Table::kApi)),
         calls_runtime_(walk::calls_of_runtimes(trace)) {
+    for (int64_t track = 0; track < std::max<int64_t>(trace.rows(Table::kTrack), 1); ++track)
+      queues_.push_back(trace.cell(Table::kTrack, track, column::Track::kind) ==
+                        static_cast<int64_t>(event::TrackKind::kQueue));
+    for (int64_t row = 0; row < trace.rows(Table::kFunction); ++row)
+      domains_.push_back(event::from_cell<event::Domain>(trace.cell(Table::kFunction, row, column::Function::domain)));
     named_processes_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kProcess), 1)));
     devices_as_processes_ = have_one_host();
     if (options.kernel_rename) launches_ = std::make_unique<Launches>(trace, Launches::Around::kRanges);
     counter_names_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)));
     places_.resize(counter_names_.size());
+    thread_lines_.resize(counter_names_.size(), kNoLine);
+    around_.resize(counter_names_.size());
   }
 
   Status run() {
@@ -129,8 +138,10 @@ class Exporter {
       launch = calls_.find(tracks_.process(what.track), what.correlation);
       if (launch != nullptr) external = launch->external;
     }
-    begin_event("X", line, start, [&](auto& json) { json.name("dur").microseconds(end - start); });
-    describe(what, external);
+    if (!write_plain(what, line, start, end - start, external)) {
+      begin_event("X", line, start, [&](auto& json) { json.name("dur").microseconds(end - start); });
+      describe(what, external);
+    }
     if (launch != nullptr) flow(what, *launch, line, start);
     if (what.table == Table::kApi && is_operator(what)) forward_arrows(what, line, start);
   }
@@ -148,6 +159,8 @@ class Exporter {
   struct Line {
     std::string numbers;     // "pid":1,"tid":2
     bool is_stream = false;  // its pid is the device's number and its tid the stream's
+    // What events begin with, up to their times.
+    std::string slice = {}, launch = {}, work = {};  // of a slice, of both ends of an arrow from a call to its work
   };
   struct Cause {
     int64_t start = 0;     // of the call, trace time
@@ -238,14 +251,13 @@ class Exporter {
   }
 
   event::Domain domain_of(const Happening& what) const {
-    return event::from_cell<event::Domain>(trace_.cell(Table::kFunction, what.dim, column::Function::domain));
+    const auto row = static_cast<size_t>(what.dim);
+    return row < domains_.size() ? domains_[row] : event::Domain{};
   }
   bool is_operator(const Happening& what) const { return domain_of(what) == event::Domain::kOperator; }
 
   // What is open on a track when `what` begins, innermost last.
-  static std::vector<Around>& still_open(std::unordered_map<int64_t, std::vector<Around>>& tracks,
-                                         const Happening& what) {
-    std::vector<Around>& around = tracks[what.track];
+  static std::vector<Around>& still_open(std::vector<Around>& around, const Happening& what) {
     while (!around.empty() && around.back().end <= what.start) around.pop_back();
     return around;
   }
@@ -258,7 +270,7 @@ class Exporter {
   int64_t follow_call(const Happening& what) {
     const event::Domain domain = domain_of(what);
     if (domain == event::Domain::kPython) {
-      std::vector<Around>& around = still_open(frames_, what);
+      std::vector<Around>& around = still_open(frames_[what.track], what);
       python_ = {.own = python_.own + 1, .parent = around.empty() ? 0 : around.back().id};
       open(around, what, python_.own);
       return 0;
@@ -266,7 +278,7 @@ class Exporter {
     const bool runtime = what.dim >= 0 && what.dim < static_cast<int64_t>(calls_runtime_.size()) &&
                          calls_runtime_[static_cast<size_t>(what.dim)];
     if (!runtime && (domain != event::Domain::kOperator || what.correlation == 0)) return 0;
-    std::vector<Around>& around = still_open(around_, what);
+    std::vector<Around>& around = still_open(around_[static_cast<size_t>(what.track)], what);
     if (!runtime) {
       const int64_t own = external_id(what.correlation);
       open(around, what, own);
@@ -283,9 +295,8 @@ class Exporter {
   // Ranges only have what their line does not tell, and not as "stream", by which readers know device work.
   const std::string& place(const Happening& what) {
     const int64_t track = what.track;
-    static const std::string kNone;
     const bool range = what.table == Table::kMarker;
-    if (range && lanes_[what.lane].is_stream) return kNone;
+    if (range && lanes_[what.lane].is_stream) return kNowhere;
     if (range) {
       range_place_ = members([&](JsonWriter& json) {
         const int64_t device = trace_.cell(Table::kTrack, track, column::Track::device);
@@ -321,9 +332,7 @@ class Exporter {
                                                     : trace_.cell(Table::kTrack, track, column::Track::native));
   }
 
-  bool is_queue(int64_t track) const {
-    return trace_.cell(Table::kTrack, track, column::Track::kind) == static_cast<int64_t>(event::TrackKind::kQueue);
-  }
+  bool is_queue(int64_t track) const { return queues_[static_cast<size_t>(track)]; }
 
   void meta(JsonLiteral kind, std::string_view numbers, std::string_view text) {
     json_.newline().begin_object().name("ph").text("M").name("name").text(kind).splice(numbers);
@@ -373,7 +382,15 @@ class Exporter {
     if (!is_stream && (tid <= 0 || index != 0)) tid = kFirstLane + track * 256 + index;
     // With millions of tracks, the formula exceeds 31 bits: then hands out numbers instead, from the highest down.
     if (tid > 0x7fffffff) tid = next_line_--;
-    const Line line{members([&](JsonWriter& json) { json.member("pid", pid).member("tid", tid); }), is_stream};
+    Line line{members([&](JsonWriter& json) { json.member("pid", pid).member("tid", tid); }), is_stream};
+    line.slice = members([&](JsonWriter& json) { json.name("ph").text("X").splice(line.numbers); });
+    line.launch = members([&](JsonWriter& json) {
+      json.name("ph").text("s").name("cat").text("ac2g").name("name").text("ac2g").splice(line.numbers);
+    });
+    line.work = members([&](JsonWriter& json) {
+      json.name("ph").text("f").name("bp").text("e");
+      json.name("cat").text("ac2g").name("name").text("ac2g").splice(line.numbers);
+    });
     std::string name = tracks_.name(track);
     while (!name.empty() && name.back() == ' ') name.pop_back();
     if (index != 0) name += fmt::format(" ({})", index + 1);
@@ -404,6 +421,83 @@ class Exporter {
     });
   }
 
+  // Most events: a kernel or a call with numbers alone behind the text of its dimension row. Written at once.
+  bool write_plain(const Happening& what, const Line& line, int64_t start, int64_t duration, int64_t external) {
+    if (what.table == Table::kDispatch ? what.cell<column::Dispatch::arguments>() != 0
+                                       : what.table != Table::kApi || what.cell<column::Api::arguments>() != 0 ||
+                                             what.cell<column::Api::inputs>() != 0 || is_operator(what) ||
+                                             domain_of(what) == event::Domain::kPython)
+      return false;
+    const std::string_view constant = remembered(what), where = is_queue(what.track) ? place(what) : kNowhere;
+    if (constant.size() + where.size() > kMostReady) return false;
+    json_.burst(kMostOfBeginning + constant.size() + where.size() + kMostOfNumbers, [&](auto& json) {
+      json.newline().begin_object().splice(line.slice);
+      put_time(json, start);
+      json.name("dur").microseconds(duration).splice(constant).splice(where);
+      put_numbers(json, what);
+      put_ties(json, what, external, 0);
+    });
+    return true;
+  }
+
+  // Times ascend, so that what is above the seconds seldom changes.
+  template <typename Json>
+  void put_time(Json& json, int64_t time) {
+    json.name("ts");
+    const int64_t since = time - base_;
+    if (since < kSecond) {
+      json.microseconds(since);
+      return;
+    }
+    if (since / kSecond != second_) {
+      second_ = since / kSecond;
+      above_ = static_cast<size_t>(write_signed(time_text_, second_) - time_text_);
+    }
+    auto rest = static_cast<uint32_t>(since % kSecond);
+    char* at = time_text_ + above_ + 10;
+    const auto digits = [&](uint32_t value) {
+      at -= 2;
+      std::memcpy(at, decimal_internal::kPairs + value * 2, 2);
+    };
+    const uint32_t nanoseconds = rest % 1000;
+    rest /= 1000;
+    digits(nanoseconds % 100);
+    *--at = static_cast<char>('0' + nanoseconds / 100);
+    *--at = '.';
+    digits(rest % 100);
+    digits(rest / 100 % 100);
+    digits(rest / 10000);
+    json.ready({time_text_, above_ + 10});
+  }
+
+  // Numbers of kernels and calls that differ from row to row.
+  template <typename Json>
+  void put_numbers(Json& json, const Happening& what) const {
+    if (what.table == Table::kDispatch) {
+      const int64_t id = dispatch_id(what.cell<column::Dispatch::ordinal>());
+      if (id != kUnknown) json.member("dispatch", id);
+      const int64_t node = what.cell<column::Dispatch::graph_node>();
+      if (node != 0) json.member("graph node id", static_cast<uint64_t>(node));
+    } else if (what.table == Table::kApi) {
+      const int64_t result = what.cell<column::Api::result>();
+      if (result != 0 && result != kUnknown) json.member("result", result);
+    }
+  }
+
+  // What ties an event to others, and its end.
+  template <typename Json>
+  void put_ties(Json& json, const Happening& what, int64_t external, int64_t sequence) const {
+    const auto count = [&](JsonLiteral name, int64_t value) {
+      if (value != 0) json.member(name, static_cast<uint64_t>(value));
+    };
+    count("External id", external);
+    count("Sequence number", sequence);
+    if (what.table != Table::kApi || !is_operator(what)) count("correlation", what.correlation);
+    if (what.end == kUnknown && what.table != Table::kSample && what.table != Table::kAllocation)
+      json.name("end").text("not recorded");
+    json.end_object().end_object();
+  }
+
   // Writes "cat":..,"name":..,"args":{constants ... and then what differs from row to row.
   void describe(const Happening& what, int64_t external) {
     json_.splice(remembered(what));
@@ -423,8 +517,7 @@ class Exporter {
     };
     switch (what.table) {
       case Table::kDispatch:
-        number("dispatch", dispatch_id(what.cell<column::Dispatch::ordinal>()));
-        node(what.cell<column::Dispatch::graph_node>());
+        put_numbers(json_, what);
         put_arguments(told_, trace_.string(what.cell<column::Dispatch::arguments>()), json_);
         break;
       case Table::kCopy:
@@ -440,7 +533,7 @@ class Exporter {
         describe_memory(what);
         break;
       case Table::kApi:
-        if (const int64_t result = what.cell<column::Api::result>(); result != 0) number("result", result);
+        put_numbers(json_, what);
         put_arguments(told_, trace_.string(what.cell<column::Api::arguments>()), json_);
         inputs_.put(what.cell<column::Api::inputs>(), json_);
         if (domain_of(what) == event::Domain::kPython) {
@@ -460,19 +553,11 @@ class Exporter {
       default:
         what.each_own([&](const event::Column& column, int64_t cell) { put_cell(json_, column, cell); });
     }
-    if (external != 0) count("External id", external);
-    if (what.table == Table::kApi && is_operator(what)) {
-      // Readers tie arrows to the operators that have one.
-      int64_t sequence = 0;
+    int64_t sequence = 0;  // readers tie arrows to the operators that have one
+    if (what.table == Table::kApi && is_operator(what))
       arrows_.each(tracks_.process(what.track), what.correlation,
                    [&](const OperatorArrows::ArrowEnd& end) { sequence = sequence == 0 ? end.arrow : sequence; });
-      if (sequence != 0) count("Sequence number", sequence);
-    }
-    if (what.correlation != 0 && !(what.table == Table::kApi && is_operator(what)))
-      count("correlation", what.correlation);
-    if (what.end == kUnknown && what.table != Table::kSample && what.table != Table::kAllocation)
-      json_.name("end").text("not recorded");
-    json_.end_object().end_object();
+    put_ties(json_, what, external, sequence);
   }
 
   // As torch tells of its allocators: memory taken back has a negative size.
@@ -628,8 +713,13 @@ class Exporter {
                        arrows_of_ == tracks_.process(what.track);
     const int64_t id = plain ? what.correlation : kFurtherArrows + ++flows_;
     launch.drawn = true;
-    arrow("s", "ac2g", *caller, call, id);
-    arrow("f", "ac2g", line, start, id);
+    json_.burst(2 * kMostOfBeginning, [&](auto& json) {
+      json.newline().begin_object().splice(caller->launch);
+      put_time(json, call);
+      json.member("id", id).end_object().newline().begin_object().splice(line.work);
+      put_time(json, start);
+      json.member("id", id).end_object();
+    });
   }
 
   void forward_arrows(const Happening& what, const Line& line, int64_t start) {
@@ -648,11 +738,11 @@ class Exporter {
   }
 
   const Line* line_of_thread(int64_t track) {
-    const auto known = thread_lines_.find(track);
-    if (known != thread_lines_.end()) return &lanes_[known->second];
+    uint32_t& known = thread_lines_[static_cast<size_t>(track)];
+    if (known != kNoLine) return &lanes_[known];
     for (uint32_t number = 0; number < lanes_.size(); ++number)
       if (timeline_.lane(number).track == timeline_.track_of(track) && timeline_.lane(number).index == 0) {
-        thread_lines_.emplace(track, number);
+        known = number;
         return &lanes_[number];
       }
     return nullptr;
@@ -689,6 +779,7 @@ class Exporter {
     json_.end_object().end_object();
   }
 
+  static inline const std::string kNowhere;
   const trace::Trace& trace_;
   ExportOptions options_;
   OutputFile& file_;
@@ -703,12 +794,15 @@ class Exporter {
   OperatorArrows arrows_;
   CallIndex<Cause> calls_;              // where arrows start; the sweep itself fills it
   std::vector<bool> calls_runtime_;     // by row of table function
+  std::vector<event::Domain> domains_;  // likewise
+  std::vector<bool> queues_;            // by track: whether it is a queue's
   std::unique_ptr<Launches> launches_;  // names for --kernel-rename
   std::vector<Line> lanes_;
   std::unordered_map<int64_t, Line> points_;
-  std::unordered_map<int64_t, uint32_t> thread_lines_;
+  static constexpr uint32_t kNoLine = std::numeric_limits<uint32_t>::max();
+  std::vector<uint32_t> thread_lines_;  // by track, of threads
   std::vector<bool> named_processes_;
-  std::unordered_map<int64_t, std::vector<Around>> around_;  // by track: operators open on a thread
+  std::vector<std::vector<Around>> around_;                  // by track: operators open on a thread
   std::unordered_map<int64_t, std::vector<Around>> frames_;  // by track: Python's functions open on a thread
   PythonIds python_;                                         // of the latest Python function
   bool devices_as_processes_ = false;
@@ -721,6 +815,9 @@ class Exporter {
   std::vector<std::pair<std::string_view, std::string_view>> told_;
   std::vector<std::string> ready_[event::kFactTables];
   std::string scratch_;
+  char time_text_[kMostDigits + 10];  // the whole seconds of the latest time, and room for the rest
+  size_t above_ = 0;                  // characters of those
+  int64_t second_ = -1;
   int64_t base_ = 0, last_ = 0, flows_ = 0, not_finite_ = 0, next_line_ = 0x7fffffff;
 };
 

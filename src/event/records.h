@@ -60,6 +60,11 @@ enum class RecordKind : uint8_t {
   kBlockObject,
   kMessage,
   kCommunicator,
+  // counters and payloads of the program's own
+  kCounter,
+  kReading,
+  kFields,
+  kEnumeration,
   kEnd
 };
 
@@ -279,7 +284,18 @@ inline constexpr uint8_t kMarkerColor = 8;     // low 32 bits: ARGB
 inline constexpr uint8_t kMarkerInteger = 16;  // payload
 inline constexpr uint8_t kMarkerDouble = 32;   // payload
 
-/// value: string number of the domain whose stack is popped, 0 = the default domain.
+inline constexpr uint8_t kMarkerFields = 64;  // extended payloads follow: low 32 bits: their bytes, all together
+
+/// An extended payload. Followed by a word for each field of its FieldsRecord; a text is its length in bytes and then
+/// the bytes, padded to a whole word.
+struct FieldsHeader {
+  uint32_t fields;  // number of the FieldsRecord
+  uint32_t bytes;   // that follow
+};
+inline constexpr uint32_t kMostFieldBytes = 4096;  // of all payloads of a marker
+
+/// value: string number of the domain whose stack is popped, 0 = the default domain. With kMarkerFields extended
+/// payloads follow, as behind RangeStopRecord.
 struct PopRecord {
   RecordHeader header;
   uint64_t time;
@@ -463,6 +479,53 @@ struct CommunicatorRecord {
   uint32_t origin;         // number of the function that made it, 0 = MPI itself
 };
 
+/// A counter that the program reports. value: its number (from 1). Texts are strings, 0 = none.
+struct ProgramCounterRecord {
+  RecordHeader header;
+  uint32_t group, name;  // a counter of a group is called group.name
+  uint32_t unit, text, domain;
+  uint32_t reserved;
+};
+/// value: number of a ProgramCounterRecord. The value is that of `ago` ns before `time`.
+struct ReadingRecord {
+  RecordHeader header;
+  uint64_t time;  // host time
+  int64_t ago;
+  double value;
+};
+
+/// What extended payloads consist of. value: its number (from 1). Followed by `count` PayloadField.
+struct FieldsRecord {
+  RecordHeader header;
+  uint32_t count;
+  uint32_t name;  // string, 0 = none
+};
+enum class FieldKind : uint32_t {
+  kSigned,
+  kUnsigned,
+  kDouble,
+  kAddress,
+  kText,
+  kString,  // the number of a string
+  kEnd
+};
+struct PayloadField {
+  uint32_t name;  // string
+  FieldKind kind;
+  uint32_t enumeration;  // number of an EnumerationRecord, 0 = none
+  uint32_t outer;        // string: the struct in which the field lies, 0 = none
+};
+/// Names of an enumeration's values. value: its number (from 1). Followed by `count` EnumerationValue.
+struct EnumerationRecord {
+  RecordHeader header;
+  uint64_t count;
+};
+struct EnumerationValue {
+  uint64_t value;
+  uint32_t name;  // string
+  uint32_t flag;  // 1: a set of bits
+};
+
 struct RecordInfo {
   RecordKind kind;
   uint16_t size;  // fixed part
@@ -505,6 +568,10 @@ inline constexpr RecordInfo kRecordInfos[] = {
     {RecordKind::kBlockObject, sizeof(BlockObjectRecord), "block_object"},
     {RecordKind::kMessage, sizeof(MessageRecord), "message"},
     {RecordKind::kCommunicator, sizeof(CommunicatorRecord), "communicator"},
+    {RecordKind::kCounter, sizeof(ProgramCounterRecord), "counter"},
+    {RecordKind::kReading, sizeof(ReadingRecord), "reading"},
+    {RecordKind::kFields, sizeof(FieldsRecord), "fields"},
+    {RecordKind::kEnumeration, sizeof(EnumerationRecord), "enumeration"},
 };
 static_assert(sizeof(kRecordInfos) / sizeof(RecordInfo) == static_cast<size_t>(RecordKind::kEnd));
 /// schema_hash() with other records in place of kRecordInfos.

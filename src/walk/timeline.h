@@ -33,7 +33,7 @@ inline constexpr auto kTimelineColumns =
                 event::column::Copy::graph_node, event::column::Fill::bytes, event::column::Fill::graph_node,
                 event::column::Allocation::bytes, event::column::Allocation::address, event::column::Api::result,
                 event::column::Api::arguments, event::column::Api::inputs, event::column::Marker::payload,
-                event::column::Reading::value, event::column::CounterValue::ordinal,
+                event::column::Marker::fields, event::column::Reading::value, event::column::CounterValue::ordinal,
                 event::column::CounterValue::instance, event::column::CounterValue::value>;
 
 /// The event that a visitor gets. Times are trace time, ns. Of counter values, only those of the first pass come.

@@ -38,7 +38,7 @@ static std::string_view cut_torch_numbers(std::string_view text, int64_t& sequen
 
 ProcessState::Open ProcessState::parse_marker(const std::byte* at, const RecordHeader& header, size_t fixed,
                                               event::MarkerKind kind, uint64_t time) {
-  Open open{0, host_time(time), 0, 0};
+  Open open{0, host_time(time), 0, 0, {}};
   const std::byte* const end = at + header.size;
   const std::byte* field = at + fixed;
   // Programs repeat their markers: the same bytes became the same label before.
@@ -46,7 +46,8 @@ ProcessState::Open ProcessState::parse_marker(const std::byte* at, const RecordH
   if (known_markers_.empty()) known_markers_.resize(kCached);
   const std::string_view bytes(reinterpret_cast<const char*>(field), static_cast<size_t>(end - field));
   KnownMarker& known_marker = known_markers_[(XXH3_64bits(bytes.data(), bytes.size()) ^ header.flags) % kCached];
-  if ((header.flags & event::kMarkerInterned) == 0 && known_marker.label != 0 && known_marker.flags == header.flags &&
+  constexpr uint8_t kNotKept = event::kMarkerInterned | event::kMarkerFields;
+  if ((header.flags & kNotKept) == 0 && known_marker.label != 0 && known_marker.flags == header.flags &&
       known_marker.kind == kind && known_marker.bytes == bytes) {
     open.label = known_marker.label;
     open.payload = known_marker.payload;
@@ -89,11 +90,21 @@ ProcessState::Open ProcessState::parse_marker(const std::byte* at, const RecordH
     payload = event::PayloadKind::kInteger;
     open.payload = sequence;
   }
+  if ((header.flags & event::kMarkerFields) != 0) read_fields({std::min(field, end), end}, open.fields);
   open.label = writer_.dimension(row::Label{
       .name = name, .kind = kind, .domain = domain, .category = category, .color = color, .payload = payload});
-  if ((header.flags & event::kMarkerInterned) == 0 && bytes.size() <= 512)
+  if ((header.flags & kNotKept) == 0 && bytes.size() <= 512)
     known_marker = {std::string(bytes), header.flags, kind, open.label, open.payload, open.domain};
   return open;
+}
+
+void ProcessState::close(int64_t track, const Open& open, int64_t duration) {
+  writer_.add(row::Marker{.track = track,
+                          .start = open.start,
+                          .duration = duration,
+                          .dim = open.label,
+                          .payload = open.payload,
+                          .fields = fields_text(open.fields)});
 }
 
 void ProcessState::marker(const tape::BlockHeader& block, const std::byte* at, const RecordHeader& header) {
@@ -111,20 +122,17 @@ void ProcessState::marker(const tape::BlockHeader& block, const std::byte* at, c
         count_bad(Table::kMarker);
         break;
       }
-      const Open open = owner.stack[i - 1];
+      Open open = std::move(owner.stack[i - 1]);
       owner.stack.erase(owner.stack.begin() + static_cast<ptrdiff_t>(i - 1));
-      writer_.add(row::Marker{.track = owner.track,
-                              .start = open.start,
-                              .duration = host_duration(open.start, host_time(as<event::PopRecord>(at).time)),
-                              .dim = open.label,
-                              .payload = open.payload});
+      if ((header.flags & event::kMarkerFields) != 0)
+        read_fields({at + sizeof(event::PopRecord), header.size - sizeof(event::PopRecord)}, open.fields);
+      close(owner.track, open, host_duration(open.start, host_time(as<event::PopRecord>(at).time)));
       break;
     }
     case RecordKind::kMark: {
       const Open open =
           parse_marker(at, header, sizeof(event::MarkRecord), event::MarkerKind::kMark, as<event::MarkRecord>(at).time);
-      writer_.add(row::Marker{
-          .track = owner.track, .start = open.start, .duration = 0, .dim = open.label, .payload = open.payload});
+      close(owner.track, open, 0);
       break;
     }
     case RecordKind::kRangeStart: {
@@ -140,12 +148,10 @@ void ProcessState::marker(const tape::BlockHeader& block, const std::byte* at, c
         count_bad(Table::kMarker);
         break;
       }
-      const Open& open = found->second.open;
-      writer_.add(row::Marker{.track = found->second.track,
-                              .start = open.start,
-                              .duration = host_duration(open.start, host_time(record.time)),
-                              .dim = open.label,
-                              .payload = open.payload});
+      Range range = found->second;
+      if ((header.flags & event::kMarkerFields) != 0)
+        read_fields({at + sizeof record, header.size - sizeof record}, range.open.fields);
+      close(range.track, range.open, host_duration(range.open.start, host_time(record.time)));
       ranges_.erase(found);
       break;
     }

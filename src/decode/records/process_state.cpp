@@ -396,6 +396,14 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       return define_for_blocks(at, header);
     case RecordKind::kCommunicator:
       return take(as<event::CommunicatorRecord>(at));
+    case RecordKind::kCounter:
+      return take(as<event::ProgramCounterRecord>(at));
+    case RecordKind::kFields:
+      return take(as<event::FieldsRecord>(at));
+    case RecordKind::kEnumeration:
+      return take(as<event::EnumerationRecord>(at));
+    case RecordKind::kReading:
+      return take(as<event::ReadingRecord>(at));
     case RecordKind::kAttached:
       if (header.value < static_cast<uint32_t>(event::Domain::kEnd)) facts_.attached |= uint64_t{1} << header.value;
       return;
@@ -543,13 +551,12 @@ void ProcessState::finish() {
   for (const auto& owner : threads_) {
     if (!owner) continue;
     for (const Open& open : owner->stack) {
-      writer_.add(row::Marker{.track = owner->track, .start = open.start, .dim = open.label, .payload = open.payload});
+      close(owner->track, open, kUnknown);
       ++open_ranges;
     }
   }
   for (const auto& [id, range] : ranges_) {
-    writer_.add(row::Marker{
-        .track = range.track, .start = range.open.start, .dim = range.open.label, .payload = range.open.payload});
+    close(range.track, range.open, kUnknown);
     ++open_ranges;
   }
   if (open_ranges != 0) writer_.lose(row(), Table::kMarker, event::LossReason::kOpenAtExit, open_ranges);

@@ -79,6 +79,7 @@ class ProcessState : public ProcessContext {
   struct Open {
     int64_t label, start, payload;
     uint32_t domain;
+    std::string fields;  // members of a JSON object
   };
   struct Thread {
     int64_t track = 0;
@@ -163,6 +164,12 @@ class ProcessState : public ProcessContext {
   void write_dispatch(const Record& record, const Shape& shape, const tape::BlockHeader& block);
   Open parse_marker(const std::byte* at, const event::RecordHeader& header, size_t fixed, event::MarkerKind kind,
                     uint64_t time);
+  // Extended payloads: appends their values to the members of a JSON object.
+  void read_fields(std::span<const std::byte> bytes, std::string& members);
+  bool read_payload(const event::FieldsHeader& head, std::span<const std::byte> bytes, std::string& members) const;
+  std::string enumeration_text(uint32_t number, uint64_t value) const;
+  int64_t fields_text(const std::string& members);
+  void close(int64_t track, const Open& open, int64_t duration);
   // Definitions.
   void take(const event::StringRecord& record);
   void take(const event::ThreadRecord& record);
@@ -172,6 +179,9 @@ class ProcessState : public ProcessContext {
   void take(const event::PropertyRecord& record);
   void take(const event::ClockPairRecord& record);
   void take(const event::CommunicatorRecord& record);
+  void take(const event::ProgramCounterRecord& record);
+  void take(const event::FieldsRecord& record);
+  void take(const event::EnumerationRecord& record);
   void define_for_blocks(const std::byte* at, const event::RecordHeader& header);
   // Facts.
   void take(const event::ApiRecord& record, const tape::BlockHeader& block);
@@ -184,6 +194,7 @@ class ProcessState : public ProcessContext {
   void take(const event::MessageRecord& record, const tape::BlockHeader& block);
   void take(const event::ArgumentsRecord& record, const tape::BlockHeader& block);
   void take(const event::CountsRecord& record);
+  void take(const event::ReadingRecord& record);
   void take(const event::LossRecord& record);
   int64_t shown_messages(Thread& caller, uint64_t correlation);
   void count_bad(event::Table table);
@@ -205,6 +216,9 @@ class ProcessState : public ProcessContext {
   std::vector<Kernel> kernels_;
   std::vector<int64_t> devices_;        // rows
   std::vector<int64_t> communicators_;  // rows
+  std::vector<int64_t> counters_;       // the program's own: rows of tracks
+  std::vector<std::vector<event::PayloadField>> layouts_;
+  std::vector<std::vector<event::EnumerationValue>> enumerations_;
   std::vector<PiecewiseLinear> device_clocks_;
   std::vector<std::unique_ptr<Thread>> threads_;  // by index
   tsl::robin_map<uint32_t, Lines> lines_;         // by thread id

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "base/files/output_file.h"
+#include "base/text/json_check.h"
 #include "base/text/json_writer.h"
 #include "format/chrome_json/operator_arrows.h"
 #include "format/chrome_json/torch_words.h"
@@ -548,6 +549,8 @@ class Exporter {
         if (payload == static_cast<int64_t>(event::PayloadKind::kInteger)) json_.member("payload", value);
         if (payload == static_cast<int64_t>(event::PayloadKind::kDouble))
           json_.member("payload", std::bit_cast<double>(value));
+        if (const std::string_view fields = trace_.string(what.cell<column::Marker::fields>()); !fields.empty())
+          is_json(fields) ? json_.name("fields").ready(fields) : json_.member("fields", fields);
         break;
       }
       default:

@@ -334,6 +334,8 @@ class Exporter {
     const int64_t value = what.cell<column::Marker::payload>();
     if (payload == event::PayloadKind::kInteger) more_.add_int(key("payload"), value);
     if (payload == event::PayloadKind::kDouble) more_.add_double(key("payload"), std::bit_cast<double>(value));
+    if (const int64_t fields = what.cell<column::Marker::fields>(); fields != 0)
+      more_.add_string(key("fields"), trace_.string(fields));
     return remembered(what, [&](EventBody& body) {
       body.category(category(options_.rocprof_sys ? "rocm_marker_api" : "marker_api"));
       const std::string_view text = trace_.string(cell(column::Label::name));

@@ -59,10 +59,12 @@ bool write(event::RecordKind kind, const Marker& marker, uint64_t id) {
   if (marker.domain != 0) flags |= event::kMarkerDomain, ++fields;
   if (marker.category != 0) flags |= event::kMarkerCategory, ++fields;
   if (marker.has_color) flags |= event::kMarkerColor, ++fields;
+  if (!marker.fields.empty()) flags |= event::kMarkerFields, ++fields;
   const size_t length = marker.interned != 0 ? 0 : marker.text.size();
   const uint32_t value = marker.interned != 0 ? marker.interned : static_cast<uint32_t>(length);
   if (marker.interned != 0) flags |= event::kMarkerInterned;
-  auto* const record = tape::begin<Record>(kind, event::Table::kMarker, value, flags, padded(length) + fields * 8);
+  auto* const record = tape::begin<Record>(kind, event::Table::kMarker, value, flags,
+                                           padded(length) + fields * 8 + static_cast<uint32_t>(marker.fields.size()));
   if (record == nullptr) return false;
   auto* at = reinterpret_cast<char*>(record + 1);
   if (length != 0) {
@@ -80,11 +82,29 @@ bool write(event::RecordKind kind, const Marker& marker, uint64_t id) {
     if (marker.category != 0) put(marker.category);
     if (marker.has_color) put(marker.color);
     if (marker.payload_flag != 0) put(marker.payload);
+    if (!marker.fields.empty()) {
+      put(marker.fields.size());
+      memcpy(at, marker.fields.data(), marker.fields.size());
+    }
   }
   if constexpr (sizeof(Record) > sizeof(event::PushRecord)) record->id = id;
   record->time = host_ticks();
   tape::commit();
   return true;
+}
+
+// The end of a range, with the extended payloads that it got there.
+template <typename Record>
+Record* begin_end(event::RecordKind kind, uint32_t value, std::string_view fields) {
+  const uint32_t extra = fields.empty() ? 0 : static_cast<uint32_t>(fields.size() + sizeof(uint64_t));
+  auto* const record = tape::begin<Record>(kind, event::Table::kMarker, value,
+                                           fields.empty() ? uint8_t{0} : event::kMarkerFields, extra);
+  if (record == nullptr || fields.empty()) return record;
+  const uint64_t size = fields.size();
+  auto* const at = reinterpret_cast<char*>(record + 1);
+  memcpy(at, &size, sizeof size);
+  memcpy(at + sizeof size, fields.data(), fields.size());
+  return record;
 }
 
 constinit std::atomic<uint64_t> g_cut{0};
@@ -188,6 +208,10 @@ int push(const Marker& marker) {
 }
 
 int pop(uint32_t domain) {
+  return pop_with(domain, {});
+}
+
+int pop_with(uint32_t domain, std::string_view fields) {
   if (!ready()) return kNotTracked;
   int level = kNotTracked;
   bool wanted = tape::enabled(tape::source_bit::kMarker);
@@ -204,7 +228,7 @@ int pop(uint32_t domain) {
   }
   if (!wanted) return level;
   const uint64_t now = host_ticks();
-  if (auto* record = tape::begin<event::PopRecord>(event::RecordKind::kPop, event::Table::kMarker, domain)) {
+  if (auto* record = begin_end<event::PopRecord>(event::RecordKind::kPop, domain, fields)) {
     record->time = now;
     tape::commit();
   }
@@ -222,9 +246,13 @@ uint64_t start(const Marker& marker) {
 }
 
 void stop(uint64_t range) {
+  stop_with(range, {});
+}
+
+void stop_with(uint64_t range, std::string_view fields) {
   if (range == 0 || (range & kUnrecorded) != 0 || !ready()) return;
   const uint64_t now = host_ticks();
-  if (auto* record = tape::begin<event::RangeStopRecord>(event::RecordKind::kRangeStop, event::Table::kMarker)) {
+  if (auto* record = begin_end<event::RangeStopRecord>(event::RecordKind::kRangeStop, 0, fields)) {
     record->time = now;
     record->id = range;
     tape::commit();

@@ -17,8 +17,9 @@ struct Marker {
   uint32_t category = 0;
   uint32_t color = 0;  // ARGB, if has_color
   bool has_color = false;
-  uint8_t payload_flag = 0;  // event::kMarkerInteger, kMarkerDouble or 0
-  uint64_t payload = 0;      // bit pattern
+  uint8_t payload_flag = 0;      // event::kMarkerInteger, kMarkerDouble or 0
+  uint64_t payload = 0;          // bit pattern
+  std::string_view fields = {};  // extended payloads: event::FieldsHeader and what follows it, in whole words
 };
 
 inline constexpr int kNoRange = -1;     // pop without push
@@ -35,11 +36,14 @@ void mark(const Marker& marker);
 int push(const Marker& marker);
 /// Level of the range closed, kNoRange or kNotTracked.
 int pop(uint32_t domain);
+/// The same with extended payloads, which are added to those of the range.
+int pop_with(uint32_t domain, std::string_view fields);
 /// Id of the range, unique in the process; with kUnrecorded set when it was not recorded (0 when not traced).
 uint64_t start(const Marker& marker);
 inline constexpr uint64_t kUnrecorded = 1ULL << 63;
 /// Ignores ids that were not recorded; records the others even while paused.
 void stop(uint64_t range);
+void stop_with(uint64_t range, std::string_view fields);
 void pause();
 void resume();
 void flush();

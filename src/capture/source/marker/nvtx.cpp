@@ -1,6 +1,8 @@
 // NVTX 3 without CUDA: NVTX's header-only library loads the file that NVTX_INJECTION64_PATH names and calls
 // InitializeInjectionNvtx2, which puts our functions into the program's table. The default domain appears as "NVTX".
 // Handles of domains and registered strings are the numbers of interned strings; resources are ignored.
+#include "capture/source/marker/nvtx.h"
+
 #include <sys/mman.h>
 
 #include <atomic>
@@ -20,17 +22,11 @@ using marker::Marker;
 using Domain = const void*;
 using StringHandle = const void*;
 
-uint32_t to_number(const void* handle) {
-  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(handle));
-}
 const void* to_handle(uint32_t number) {
   return reinterpret_cast<const void*>(static_cast<uintptr_t>(number));
 }
 
 constinit std::atomic<uint32_t> g_default_domain{0};
-uint32_t domain_number(Domain domain) {
-  return domain == nullptr ? g_default_domain.load(std::memory_order_relaxed) : to_number(domain);
-}
 
 // Wide text as UTF-8 in memory of this call. Text that does not fit is cut and counted.
 class Narrow {
@@ -126,6 +122,7 @@ uint32_t category_name(uint32_t domain, uint32_t category) {
 // Calls `body` with the marker that NVTX's attributes describe.
 template <typename Body>
 auto with_event(Domain domain, const EventAttributes* given, Body body) {
+  Payloads payloads;
   EventAttributes event{};  // fields that the caller's NVTX does not have stay 0
   if (given != nullptr) memcpy(&event, given, given->size < sizeof event ? given->size : sizeof event);
   Marker marker;
@@ -149,6 +146,12 @@ auto with_event(Domain domain, const EventAttributes* given, Body body) {
       break;
     case kFloat32:
       marker.payload = std::bit_cast<uint64_t>(static_cast<double>(event.payload.f32));
+      break;
+    case kExtendedPayload:
+      if (!marker::active()) break;
+      read_payloads(marker.domain, reinterpret_cast<const PayloadData*>(event.payload.u64),
+                    static_cast<size_t>(event.reserved > 0 ? event.reserved : 0), payloads);
+      marker.fields = {payloads.bytes, payloads.size};
       break;
     default:
       break;
@@ -271,6 +274,14 @@ bool install(const ExportCallbacks& callbacks, NvtxModule module, const Hook (&h
 }
 
 }  // namespace
+
+uint32_t domain_number(const void* domain) {
+  if (domain != nullptr) return to_number(domain);
+  uint32_t number = g_default_domain.load(std::memory_order_relaxed);
+  if (number == 0) g_default_domain.store(number = tape::intern("NVTX"), std::memory_order_relaxed);
+  return number;
+}
+
 }  // namespace tacho::capture::nvtx
 
 /// Called by a program's NVTX on its first use, once per copy of NVTX in the process. 1: we take part; 0: this process
@@ -283,7 +294,7 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
   if (callbacks == nullptr || callbacks->struct_size < sizeof(ExportCallbacks) ||
       callbacks->get_module_function_table == nullptr)
     return 0;
-  g_default_domain.store(tacho::tape::intern("NVTX"), std::memory_order_relaxed);
+  domain_number(nullptr);
   const Hook core[] = {
       hook(kMarkEx, mark_ex),
       hook(kMarkA, mark_a),

@@ -209,6 +209,7 @@ std::span<const Reader> readers() {
   static constexpr Reader kReaders[] = {
       {"rpd", rpd::accepts, rpd::read, rpd::read_into},
       {"rocpd", rocpd::accepts, rocpd::read, rocpd::read_into},
+      {"nsys sqlite", nsys::accepts, nsys::read, nsys::read_into},
       {"rocprofv3", rocprofv3::accepts, rocprofv3::read, rocprofv3::read_into},
       {"rocprofv3 csv", rocprofv3_csv::accepts, rocprofv3_csv::read, rocprofv3_csv::read_into},
       {"rocprof", rocprof_v1::accepts, rocprof_v1::read, rocprof_v1::read_into},
@@ -276,12 +277,14 @@ Result<std::shared_ptr<const trace::Trace>> open_any(const std::string& path) {
     return fail("{}: a folder without rocprofv3's *_trace.csv or rocpd databases (*.db): there is no trace in it",
                 path);
   if (face.head.text.starts_with(std::string_view("SQLite format 3\0", 16)))
-    return fail("{}: a SQLite database, but neither an .rpd file nor a rocpd database: it lacks their tables", path);
+    return fail(
+        "{}: a SQLite database, but no .rpd file, no rocpd database and no export of nsys: it lacks their tables",
+        path);
   if (face.head.packing != source::Packing::kNone && face.head.text.starts_with("\x89TACHO"))
     return fail("{}: a .tacho file within another packing: unpack it", path);
   auto trace = trace::Trace::open(path);
   if (!trace && !face.head.text.starts_with("\x89TACHO"))
-    return fail("{}: in no format that tacho reads (.tacho, .rpd, rocpd databases, Chrome "
+    return fail("{}: in no format that tacho reads (.tacho, .rpd, rocpd databases, nsys' SQLite exports, Chrome "
                 "and Kineto JSON, Perfetto, rocprofv3's CSV and JSON, rocprof's)",
                 path);
   return trace;

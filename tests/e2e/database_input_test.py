@@ -84,7 +84,7 @@ class BadInput(Case):
 
     def test_another_schema(self):
         other = self.sql(self.input / "other.db", "CREATE TABLE t (a)")
-        self.assertIn("neither an .rpd file nor a rocpd database", self.run_all(other, code=1))
+        self.assertIn("no .rpd file, no rocpd database and no export of nsys", self.run_all(other, code=1))
         no_table = self.sql(self.copy("no_table.rpd"), "DROP TABLE rocpd_string")
         self.assertIn("rocpd_string", self.run_all(no_table, code=1))
         no_column = self.sql(self.copy("no_column.rpd"), *(f"DROP VIEW {name}" for name in ("api", "op", "busy", "ktop", "top", "kernel", "copy", "copyop")),

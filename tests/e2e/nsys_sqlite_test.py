@@ -67,10 +67,103 @@ class NsysSqlite(Case):
         pids = {pid for (pid,) in self.rows("SELECT DISTINCT globalPid / 16777216 % 16777216 FROM CUPTI_ACTIVITY_KIND_KERNEL")}
         self.assertEqual(pids, {pid for (pid,) in self.rows("SELECT pid FROM PROCESSES WHERE pid IN (SELECT globalPid / 16777216 % 16777216 FROM "
                                                             "CUPTI_ACTIVITY_KIND_KERNEL)")})
+        self.assertEqual(self.rows("SELECT count(*) FROM NVTX_EVENTS n WHERE eventType IN (34, 59, 60) AND text IS NOT (SELECT value FROM StringIds WHERE id = n.textId)"),
+                         [(0,)])
         (start, utc), = self.rows("SELECT utcEpochNs, utcTime FROM TARGET_INFO_SESSION_START_TIME")
         self.assertGreater(start, 1_700_000_000_000_000_000)
         self.assertRegex(utc, r"^20\d\d-\d\d-\d\d \d\d:\d\d:\d\d$")
         self.assertEqual(self.rows("SELECT min(start) >= 0 FROM CUPTI_ACTIVITY_KIND_RUNTIME"), [(1,)])
+
+    def test_read_back(self):
+        """tacho reads its own tables: the same sums by kernel, call, copy and marker."""
+        need_data()
+        for name in ("kineto_h100_qwen1.5-0.5b.json.gz", "kineto_cupti_profiler.json.gz", "rocprofv3_gfx950_results.json.gz"):
+            with self.subTest(name):
+                self.export(DATA / "traces" / name)
+                for by in ("kernel", "copy"):
+                    before, after = self.stats(DATA / "traces" / name, by), self.stats("out.sqlite", by)
+                    for row in (*before.values(), *after.values()):
+                        for column in ("StdDev", "AverageNs"):  # the same numbers in another order
+                            row.pop(column, None)
+                    self.assertEqual(after, before, by)
+                calls = {label: (row["Calls"], row["TotalDurationNs"]) for label, row in self.stats("out.sqlite", "api").items()}
+                self.assertEqual(calls, {label: (str(count), str(total)) for label, count, total in self.rows(CALLS)})
+                markers = dict((label, str(count)) for label, count in self.rows(
+                    "SELECT text, count(*) FROM NVTX_EVENTS WHERE eventType IN (59, 60) GROUP BY 1"))
+                self.assertEqual({label: row["Calls"] for label, row in self.stats("out.sqlite", "marker").items()}, markers)
+
+    def nsys(self, tables, rows=()):
+        """A file as nsys makes it, with the tables given."""
+        path = self.folder / "nsys.sqlite"
+        path.unlink(missing_ok=True)
+        with sqlite3.connect(path) as base:
+            for table in tables:
+                base.execute(table)
+            for sql, values in rows:
+                base.execute(sql, values)
+        base.close()
+        return path
+
+    TABLES = {
+        "StringIds": "CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT)",
+        "META_DATA_EXPORT": "CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT)",
+        # As older versions have it, without greenContextId.
+        "CUPTI_ACTIVITY_KIND_KERNEL": "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER NOT NULL, \"end\" INTEGER NOT NULL, deviceId INTEGER NOT NULL, "
+                                      "contextId INTEGER NOT NULL, streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER, demangledName INTEGER NOT NULL, "
+                                      "shortName INTEGER NOT NULL, mangledName INTEGER, gridX INTEGER, gridY INTEGER, gridZ INTEGER, blockX INTEGER, blockY INTEGER, "
+                                      "blockZ INTEGER)",
+        "CUPTI_ACTIVITY_KIND_RUNTIME": "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER NOT NULL, \"end\" INTEGER NOT NULL, eventClass INTEGER NOT NULL, "
+                                       "globalTid INTEGER, correlationId INTEGER, nameId INTEGER NOT NULL, returnValue INTEGER NOT NULL, callchainId INTEGER)",
+        "NVTX_EVENTS": "CREATE TABLE NVTX_EVENTS (start INTEGER NOT NULL, \"end\" INTEGER, eventType INTEGER NOT NULL, rangeId INTEGER, category INTEGER, "
+                       "color INTEGER, text TEXT, globalTid INTEGER, endGlobalTid INTEGER, textId INTEGER, domainId INTEGER)",
+        "OSRT_API": "CREATE TABLE OSRT_API (start INTEGER NOT NULL, \"end\" INTEGER NOT NULL, globalTid INTEGER, nameId INTEGER)"}
+    PID, TID = 77 << 24, 77 << 24 | 78
+
+    def own_rows(self):
+        strings = ((1, "kernel"), (2, "cudaLaunchKernel_v7000"), (3, "registered"), (4, "main"))
+        return [*(("INSERT INTO StringIds VALUES (?, ?)", pair) for pair in strings),
+                ("INSERT INTO META_DATA_EXPORT VALUES ('EXPORT_SCHEMA_VERSION', ?)", ("3.11.0",)),
+                ("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (100, 150, 0, 1, 7, 5, ?, 1, 1, NULL, 2, 1, 1, 64, 1, 1)", (self.PID,)),
+                ("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (50, 60, 0, ?, 5, 2, 0, NULL)", (self.TID,)),
+                ("INSERT INTO NVTX_EVENTS VALUES (10, NULL, 75, NULL, NULL, NULL, 'model', ?, NULL, NULL, 9)", (self.TID,)),
+                ("INSERT INTO NVTX_EVENTS VALUES (20, 90, 59, NULL, NULL, NULL, NULL, ?, NULL, 3, 9)", (self.TID,)),
+                ("INSERT INTO NVTX_EVENTS VALUES (30, NULL, 34, NULL, NULL, NULL, 'own text', ?, NULL, NULL, 0)", (self.TID,)),
+                ("INSERT INTO OSRT_API VALUES (1, 2, ?, 4)", (self.TID,))]
+
+    def query(self, sql):
+        text = self.run_command(TACHO, "query", "nsys.sqlite", "--dialect", "tacho", "--output-format", "csv", sql).stdout.decode()
+        return list(csv.reader(io.StringIO(text)))[1:]
+
+    def test_files_of_nsys(self):
+        self.nsys(self.TABLES.values(), self.own_rows())
+        self.assertEqual(self.query("SELECT l.name, l.domain, l.kind, m.start, m.duration FROM marker m JOIN label l ON l.id = m.dim ORDER BY m.start"),
+                         [["registered", "model", "push/pop", "20", "70"], ["own text", "NVTX", "mark", "30", "0"]])
+        self.assertEqual(self.query("SELECT name, domain FROM function WHERE id > 0"), [["cudaLaunchKernel", "cuda_runtime"]])
+        self.assertEqual(self.query("SELECT name, grid_x, group_x FROM kernel WHERE id > 0"), [["kernel", "128", "64"]])
+        self.assertEqual(self.query("SELECT p.pid, t.tid FROM thread t JOIN process p ON p.id = t.process WHERE t.id > 0"), [["77", "78"]])
+        self.assertIn("rows of OSRT_API", self.run_command(TACHO, "info", "nsys.sqlite").stdout.decode())
+
+    def test_tables_that_are_missing(self):
+        for left in ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "META_DATA_EXPORT"):
+            with self.subTest(left):
+                rows = [row for row in self.own_rows() if f" {left} " not in row[0]]
+                self.nsys([sql for name, sql in self.TABLES.items() if name != left], rows)
+                self.run_command(TACHO, "info", "nsys.sqlite")
+                self.assertEqual(self.query("SELECT count(*) FROM dispatch"), [["0" if left.endswith("KERNEL") else "1"]])
+        # Without StringIds it is no file of nsys.
+        self.nsys(["CREATE TABLE other (id INTEGER)"])
+        self.one_sentence(self.run_command(TACHO, "info", "nsys.sqlite", code=1), "no export of nsys")
+
+    def test_bad_rows_are_counted(self):
+        rows = self.own_rows()
+        rows.append(("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ('x', 150, 0, 1, 7, 5, ?, 99, 99, NULL, 2, 1, 1, 64, 1, 1)", (self.PID,)))
+        rows.append(("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (300, 200, 0, 1, 7, 6, ?, 99, 99, NULL, NULL, 1, 1, 64, 1, 1)", (self.PID,)))
+        rows.append(("INSERT INTO META_DATA_EXPORT VALUES ('EXPORT_SCHEMA_VERSION', ?)", ("9.0.1",)))
+        self.nsys(self.TABLES.values(), rows)
+        told = self.run_command(TACHO, "info", "nsys.sqlite").stdout.decode()
+        self.assertRegex(told, "1 .*bad input row")
+        self.assertIn("schema version 9.0.1", " ".join(told.split()))
+        self.assertEqual(self.query("SELECT k.name, d.duration FROM dispatch d JOIN kernel k ON k.id = d.dim WHERE d.start = 300"), [["string 99", ""]])
 
     def test_trace_writes_it(self):
         self.run_command(TACHO, "trace", "-q", "-f", "nsys-sqlite", "-o", "direct.sqlite", "--", EXAMPLES / "vcopy", env={"POCL_CACHE_DIR": str(BUILD / "pocl-cache")})

@@ -6,6 +6,7 @@ import sqlite3
 import harness
 from harness import TACHO
 from proto import Perfetto
+from view_test import Server
 
 OWN, REAL = harness.TARGETS / "nvtx_extension", harness.TARGETS / "nvtx_extension_real"
 STEPS = [{"step": -1, "loss": 0.0, "phase": "warm \"up\"", "state": "idle", "tag": "abc", "shape[0]": 3, "shape[1]": 4, "inner.a": 7, "inner.b": 1.5,
@@ -70,9 +71,12 @@ class NvtxExtension(harness.Case):
             self.assertEqual([json.loads(text) for (text,) in texts], STEPS)
             self.assertEqual(base.execute("SELECT DISTINCT d.text FROM NVTX_EVENTS n JOIN NVTX_EVENTS d ON d.domainId = n.domainId AND d.eventType = 75 "
                                           "WHERE n.text = 'train step'").fetchall(), [("model",)])
-        # The page of the timeline has the counters as lines.
-        self.run_command(TACHO, "view", "t.tacho", "-o", "page.html")
-        self.assertIn("queue depth", (self.folder / "page.html").read_text())
+        # The timeline has the counters as lines with their unit.
+        server = Server(self.folder / "t.tacho")
+        self.addCleanup(server.stop)
+        lines = {track["name"]: track for track in server.ready()["runs"][0]["tracks"]}
+        self.assertIn("model: queue depth", lines)
+        self.assertEqual(lines["model: memory.used"]["unit"], "B")
 
     def test_our_own_declarations(self):
         self.check(OWN)

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "format/nsys/nsys.h"
+#include "format/nsys/schema.h"
 #include "format/rocpd/rocpd.h"
 #include "format/rocpd/schema.h"
 #include "format/rpd/rpd.h"
@@ -134,6 +136,22 @@ std::vector<uint8_t> rocpd_seed_of_schema_4(bool apart) {
   return database(sql);
 }
 
+// The tables of nsys' export.
+std::vector<uint8_t> nsys_seed() {
+  std::string sql(format::kNsysSchema);
+  sql +=
+      "INSERT INTO StringIds VALUES (1, 'k'), (2, 'cudaLaunchKernel_v7000'), (3, 'text');INSERT INTO META_DATA_EXPORT "
+      "VALUES ('EXPORT_SCHEMA_VERSION', '3.1.7');INSERT INTO TARGET_INFO_GPU(vmId, id, name) VALUES (0, 0, "
+      "'GPU');INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (100, 150, 0, 1, NULL, 7, 5, 1291845632, 1, 1, 1, 0, 0, 32, "
+      "2, 1, 1, 64, 1, 1, 0, 0, 0, 0, 1, 0, 3, 0);INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (50, 60, 0, 1291845710, "
+      "5, 2, 0, NULL);INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (200, 250, 0, 1, NULL, 7, 6, 1291845632, 4096, 1, 0, "
+      "0, 2, 0, 1, 0, 1, 0, NULL, NULL);INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (300, 310, 0, 1, NULL, 7, 7, "
+      "1291845632, 0, 64, NULL, 2);INSERT INTO NVTX_EVENTS(start, \"end\", eventType, text, globalTid, textId, domainId, "
+      "category) VALUES (5, NULL, 75, 'd', 1291845710, NULL, 3, NULL), (10, 20, 59, NULL, 1291845710, 3, 3, 4), (15, "
+      "NULL, 34, 'mark', 1291845710, NULL, 0, NULL);";
+  return database(sql);
+}
+
 void scan_everything(const std::string& path) {
   const auto file = sqlite::File::open(path);
   if (!file) {
@@ -169,7 +187,8 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
            rpd_seed_of_schema_1(),
            rocpd_seed(),
            rocpd_seed_of_schema_4(false),
-           rocpd_seed_of_schema_4(true)};
+           rocpd_seed_of_schema_4(true),
+           nsys_seed()};
   // libFuzzer's own limit is 4096 bytes, and no seed would ever fit. The user's option comes later and counts.
   static char most[] = "-max_len=65536";
   static std::vector<char*> words(*argv, *argv + *argc);
@@ -207,8 +226,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static unsigned number = 0;
   if (++number % 16 != 0 || size < 512) return 0;
   const std::string_view head(reinterpret_cast<const char*>(data), std::min<size_t>(size, 4096));
-  fuzz::CheckingWriter rpd, rocpd;
+  fuzz::CheckingWriter rpd, rocpd, nsys;
   if (format::rpd::accepts(path, head, false)) fuzz::expect_sentence(format::rpd::read_into(path, rpd));
   if (format::rocpd::accepts(path, head, false)) fuzz::expect_sentence(format::rocpd::read_into(path, rocpd));
+  if (format::nsys::accepts(path, head, false)) fuzz::expect_sentence(format::nsys::read_into(path, nsys));
   return 0;
 }

@@ -1,5 +1,6 @@
 // Writes nsys' tables (nsys.h). Rows come in the order of their times.
 #include <algorithm>
+#include <bit>
 #include <ctime>
 #include <map>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "base/text/utf8.h"
 #include "format/nsys/nsys.h"
 #include "format/nsys/schema.h"
+#include "format/nsys/words.h"
 #include "format/sqlite/bulk.h"
 #include "format/sqlite/output.h"
 #include "trace/read/rows.h"
@@ -52,70 +54,12 @@ constexpr EnumValue kSyncTypes[] = {
     {2, "CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT", "Stream wait event"},
     {3, "CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE", "Stream synchronize"},
     {4, "CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE", "Context synchronize"}};
-constexpr int64_t kNvtxMark = 34, kNvtxPushPop = 59, kNvtxStartEnd = 60;
-constexpr EnumValue kEventTypes[] = {{kNvtxMark, "NvtxMark", "NvtxMark"},
+// In the order of their numbers.
+constexpr EnumValue kEventTypes[] = {{kNvtxCategory, "NvtxCategory", "NvtxCategory"},
+                                     {kNvtxMark, "NvtxMark", "NvtxMark"},
                                      {kNvtxPushPop, "NvtxPushPopRange", "NvtxPushPopRange"},
-                                     {kNvtxStartEnd, "NvtxStartEndRange", "NvtxStartEndRange"}};
-
-int64_t copy_kind(event::CopyDirection direction) {
-  switch (direction) {
-    case event::CopyDirection::kHostToDevice:
-      return 1;
-    case event::CopyDirection::kDeviceToHost:
-      return 2;
-    case event::CopyDirection::kDeviceToDevice:
-      return 8;
-    case event::CopyDirection::kPeerToPeer:
-      return 10;
-    case event::CopyDirection::kHostToHost:
-      return 9;
-    default:
-      return 0;
-  }
-}
-
-int64_t memory_kind(event::MemoryKind kind) {
-  switch (kind) {
-    case event::MemoryKind::kPageable:
-      return 0;
-    case event::MemoryKind::kPinned:
-      return 1;
-    case event::MemoryKind::kDevice:
-      return 2;
-    case event::MemoryKind::kArray:
-      return 3;
-    case event::MemoryKind::kManaged:
-    case event::MemoryKind::kSvm:
-      return 4;
-    case event::MemoryKind::kDeviceStatic:
-      return 5;
-    case event::MemoryKind::kManagedStatic:
-      return 6;
-    default:
-      return 65535;
-  }
-}
-
-int64_t sync_type(event::SyncKind kind) {
-  switch (kind) {
-    case event::SyncKind::kEvent:
-      return 1;
-    case event::SyncKind::kQueueWaitEvent:
-      return 2;
-    case event::SyncKind::kQueue:
-      return 3;
-    case event::SyncKind::kContext:
-    case event::SyncKind::kDevice:
-      return 4;
-    default:
-      return 0;
-  }
-}
-
-// nsys' packed ids: the process in bits 24 to 47, the thread in the low 24.
-int64_t global_id(int64_t pid, int64_t tid) {
-  return (pid & 0xff'ffff) << 24 | (tid & 0xff'ffff);
-}
+                                     {kNvtxStartEnd, "NvtxStartEndRange", "NvtxStartEndRange"},
+                                     {kNvtxDomain, "NvtxDomainCreate", "NvtxDomainCreate"}};
 
 class Writer {
  public:
@@ -271,9 +215,9 @@ class Writer {
       if (!at.wanted) continue;
       const auto shape = trace::row<event::row::CopyShape>(trace_, row.dim);
       BulkTable& table = device_row("CUPTI_ACTIVITY_KIND_MEMCPY", row, at);
-      table.integer(size(row.bytes)).integer(copy_kind(event::from_cell(shape.direction))).null();
-      table.integer(memory_kind(event::from_cell(shape.source_memory)))
-          .integer(memory_kind(event::from_cell(shape.target_memory)));
+      table.integer(size(row.bytes)).integer(number_of_word(kDirections, event::from_cell(shape.direction))).null();
+      table.integer(number_of_word(kMemories, event::from_cell(shape.source_memory)))
+          .integer(number_of_word(kMemories, event::from_cell(shape.target_memory)));
       device(table, shape.source_device);
       table.null();
       device(table, shape.target_device);
@@ -301,7 +245,7 @@ class Writer {
       BulkTable& table = device_row("CUPTI_ACTIVITY_KIND_MEMSET", row, at);
       table.integer(shape.value == kUnknown ? 0 : shape.value).integer(size(row.bytes));
       correlation(table, row.graph_node);
-      table.integer(memory_kind(event::from_cell(shape.memory))).end();
+      table.integer(number_of_word(kMemories, event::from_cell(shape.memory))).end();
     }
     return status;
   }
@@ -314,7 +258,7 @@ class Writer {
       const Place at = place(row.track);
       if (!at.wanted) continue;
       device_row("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", row, at)
-          .integer(sync_type(event::from_cell(trace::row<event::row::SyncShape>(trace_, row.dim).kind)))
+          .integer(number_of_word(kWaits, event::from_cell(trace::row<event::row::SyncShape>(trace_, row.dim).kind)))
           .integer(0)
           .end();
     }
@@ -352,10 +296,15 @@ class Writer {
     using M = column::Marker;
     if (!options_.wants(Table::kMarker)) return {};
     Status status;
-    for (const auto& row : trace::rows<M::track, M::start, M::duration, M::dim>(trace_, status)) {
+    for (const auto& row :
+         trace::rows<M::track, M::start, M::duration, M::dim, M::payload, M::fields>(trace_, status)) {
       if (!place(row.track).wanted) continue;
       const auto label = trace::row<event::row::Label>(trace_, row.dim);
       const bool mark = label.kind == event::MarkerKind::kMark;
+      const int64_t domain = named(kNvtxDomain, domains_, label.domain, row.track, row.start);
+      const int64_t category = named(kNvtxCategory, categories_, label.category, row.track, row.start, domain);
+      const std::string_view name = trace_.string(label.name), fields = trace_.string(row.fields);
+      const int64_t name_id = text(name);
       BulkTable& table = begin("NVTX_EVENTS");
       table.integer(time(row.start));
       if (mark || row.duration == kUnknown)
@@ -363,11 +312,41 @@ class Writer {
       else
         table.integer(time(walk::time_after(row.start, row.duration)));
       table.integer(mark ? kNvtxMark : label.kind == event::MarkerKind::kStartStop ? kNvtxStartEnd : kNvtxPushPop);
-      table.null().null().known(label.color).text(valid_utf8(trace_.string(label.name))).integer(thread(row.track));
-      for (int i = 0; i < 12; ++i) table.null();
-      table.end();
+      table.null().known(category).known(label.color).text(valid_utf8(name)).integer(thread(row.track));
+      table.null().integer(name_id).integer(domain == kUnknown ? 0 : domain).null();
+      table.known(label.payload == event::PayloadKind::kInteger ? row.payload : kUnknown);
+      if (label.payload == event::PayloadKind::kDouble)
+        table.real(std::bit_cast<double>(row.payload));
+      else
+        table.null();
+      table.null().null().null().null();
+      if (fields.empty())
+        table.null();
+      else
+        table.text(valid_utf8(fields));
+      table.null().end();
     }
     return status;
+  }
+
+  // The number of a domain or category, by the string that names it; its own row of NVTX_EVENTS says the name. kUnknown
+  // for none, and for NVTX's default domain, which has none either.
+  int64_t named(int64_t type, std::map<std::pair<int64_t, int64_t>, int64_t>& known, int64_t string, int64_t track,
+                int64_t start, int64_t domain = kUnknown) {
+    const std::string_view name = trace_.string(string);
+    if (name.empty() || (type == kNvtxDomain && name == "NVTX")) return kUnknown;
+    const auto [place, fresh] =
+        known.try_emplace({tracks_.process(track), string}, static_cast<int64_t>(known.size()) + 1);
+    if (!fresh) return place->second;
+    const int64_t name_id = text(name);
+    BulkTable& table = begin("NVTX_EVENTS");
+    table.integer(time(start)).null().integer(type).null();
+    table.known(type == kNvtxCategory ? place->second : kUnknown).null().text(valid_utf8(name));
+    table.integer(thread(track)).null().integer(name_id);
+    table.integer(type == kNvtxDomain ? place->second : domain == kUnknown ? 0 : domain);
+    for (int i = 0; i < 9; ++i) table.null();
+    table.end();
+    return place->second;
   }
 
   void devices() {
@@ -445,8 +424,9 @@ class Writer {
   walk::Tracks tracks_;
   int64_t zero_;
   walk::HashIds texts_;
-  std::map<int64_t, int64_t> devices_;            // id -> row
-  std::unordered_map<int64_t, int64_t> numbers_;  // row -> id
+  std::map<int64_t, int64_t> devices_;                                   // id -> row
+  std::unordered_map<int64_t, int64_t> numbers_;                         // row -> id
+  std::map<std::pair<int64_t, int64_t>, int64_t> domains_, categories_;  // (process, string) -> number
   int64_t last_text_ = 0, unsized_ = 0, unended_ = 0, functions_ = 0;
 };
 

@@ -19,6 +19,7 @@
 #include "format/source/names.h"
 #include "format/source/source.h"
 #include "format/stacks/stacks.h"
+#include "format/torch_memory/torch_memory.h"
 #include "trace/read/rows.h"
 
 namespace tacho::format {
@@ -214,6 +215,7 @@ std::span<const Reader> readers() {
       {"rocprofv3 csv", rocprofv3_csv::accepts, rocprofv3_csv::read, rocprofv3_csv::read_into},
       {"rocprof", rocprof_v1::accepts, rocprof_v1::read, rocprof_v1::read_into},
       {"json", kineto::accepts, kineto::read, kineto::read_into},
+      {"pickle", torch_memory::accepts, torch_memory::read, torch_memory::read_into},
       {"pftrace", perfetto::accepts, perfetto::read, perfetto::read_into},
   };
   return kReaders;
@@ -285,7 +287,7 @@ Result<std::shared_ptr<const trace::Trace>> open_any(const std::string& path) {
   auto trace = trace::Trace::open(path);
   if (!trace && !face.head.text.starts_with("\x89TACHO"))
     return fail("{}: in no format that tacho reads (.tacho, .rpd, rocpd databases, nsys' SQLite exports, Chrome "
-                "and Kineto JSON, Perfetto, rocprofv3's CSV and JSON, rocprof's)",
+                "and Kineto JSON, Perfetto, rocprofv3's CSV and JSON, rocprof's, torch's memory snapshots)",
                 path);
   return trace;
 }

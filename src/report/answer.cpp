@@ -171,6 +171,24 @@ void RowPrinter::add_text(Answer&& page, bool last) {
   for (const std::string& note : notes) out_ += screen.sentence(note);
 }
 
+void show_document(std::vector<Answer>&& answers, const std::vector<std::string>& notes) {
+  std::string out;
+  JsonWriter json(out, {.spaced = true, .infinities = true});
+  json.begin_object().key("tables").begin_array();
+  std::vector<std::string> sentences;
+  for (Answer& answer : answers) {
+    sentences.insert(sentences.end(), answer.notes.begin(), answer.notes.end());
+    to_json(exact_table(std::move(answer)), json);
+  }
+  json.end_array().key("notes").begin_array();
+  sentences.insert(sentences.end(), notes.begin(), notes.end());
+  for (const std::string& sentence : sentences) json.value(sentence);
+  json.end_array().end_object();
+  json.end_line();
+  put(out);
+  flush_output();
+}
+
 void show(Answer& answer, const ShowOptions& options) {
   RowPrinter printer(answer, options);
   size_t given = 0;

@@ -95,6 +95,10 @@ class RowPrinter {
   bool first_ = true;
 };
 
+/// Prints several answers as one JSON document: {"tables": [...], "notes": [...]}, each table as show() prints it, and
+/// `notes` with their notes and those given. Rows of Answer::next are not printed.
+void show_document(std::vector<Answer>&& answers, const std::vector<std::string>& notes);
+
 /// Prints an answer: rows and notes on standard output, remarks on standard error.
 void show(Answer& answer, const ShowOptions& options);
 

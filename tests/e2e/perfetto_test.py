@@ -24,7 +24,10 @@ LOST = {
              "fill_shape.device", "fill_shape.value"},
     # Only the level of what is allocated on each device.
     "allocation": {"duration", "end", "address", "name", "tid", "queue", "device", "correlation", "allocation_shape.name",
-                   "allocation_shape.device", "allocation_shape.memory"},
+                   "allocation_shape.device", "allocation_shape.memory",
+                   # Its counters are sums of bytes: who allocated, and what an allocator says of itself, is not in them.
+                   "stack", "requested", "in_use", "reserved", "allocation_shape.level", "allocation_shape.stream",
+                   "allocation_shape.pool"},
     "marker": {"queue", "device", "correlation", "label.kind", "label.color"},
     "sync": {"queue", "device", "tid", "correlation", "sync_shape.device"},
     "overhead": {"correlation", "overhead_shape.kind"},

@@ -243,6 +243,8 @@ class OperatorSweep {
     Kind kind;
     uint32_t name = 0, module = 0, place = 0, fused = 0;  // texts
     bool torch = false;
+    bool memory = false;    // a mark that says what an address holds
+    bool function = false;  // Python's own
     GraphMark graph = GraphMark::kNone;
   };
   struct Open {
@@ -298,6 +300,8 @@ class OperatorSweep {
         tree_.torch_seen = true;
         tree_.torch_version = name;
         known.read = true;
+      } else if (category == "memory") {
+        known.memory = known.read = true;
       } else {
         fill(known, of_own(name, category));
       }
@@ -321,7 +325,10 @@ class OperatorSweep {
       kind.is = true;
       fill(known, std::move(kind));
     } else if (domain == event::Domain::kPython) {
-      if (auto kind = of_python(name)) fill(known, std::move(*kind));
+      if (auto kind = of_python(name))
+        fill(known, std::move(*kind));
+      else
+        known.function = true;
     } else {
       known.launches = true;
     }
@@ -479,14 +486,22 @@ class OperatorSweep {
   using M = column::Marker;
   using A = column::Api;
   using MarkerRow = event::RowOf<M::track, M::start, M::duration, M::dim, M::payload>;
+  using Held = column::Allocation;
   using CallRow = event::RowOf<A::track, A::start, A::duration, A::dim, A::correlation, A::inputs>;
-  // A range goes before a call of the same moment.
+  using AllocationRow = event::RowOf<Held::track, Held::start, Held::dim, Held::bytes, Held::address, Held::stack,
+                                     Held::in_use, Held::reserved>;
+  // A range goes before a call of the same moment, and both before an allocation in it.
   using Host = walk::Merge<trace::RowCursor<M::track, M::start, M::duration, M::dim, M::payload>,
-                           trace::RowCursor<A::track, A::start, A::duration, A::dim, A::correlation, A::inputs>>;
+                           trace::RowCursor<A::track, A::start, A::duration, A::dim, A::correlation, A::inputs>,
+                           trace::RowCursor<Held::track, Held::start, Held::dim, Held::bytes, Held::address,
+                                            Held::stack, Held::in_use, Held::reserved>>;
 
   void read(const MarkerRow& marker) {
     const Known& known = label(marker.dim);
     if (known.graph != GraphMark::kNone) return node_mark(known.graph, marker.track, marker.start, marker.payload);
+    if (known.memory && visitor_.described)
+      visitor_.described(process_of(marker.track), marker.payload,
+                         trace::text<column::Label::name>(trace_, marker.dim));
     if (!known.kind.is || trace::cell<column::Label::kind>(trace_, marker.dim) != event::MarkerKind::kPushPop) return;
     uint64_t number = known.kind.link;
     if (number == 0 && trace::cell<column::Label::payload>(trace_, marker.dim) == event::PayloadKind::kInteger)
@@ -536,10 +551,31 @@ class OperatorSweep {
       cause->counted = true;  // it is no launch
       return;
     }
+    if (known.function && visitor_.allocation) functions_open_.push(row.track, row.start, row.duration, row.dim);
     if (!known.launches) return;
     Call* const call = calls_.add(process_of(row.track), row.correlation, {});
     // Of the root, where no operator is open.
     if (call != nullptr) launched_by(row.track, row.start, call->operation);
+  }
+
+  void read(const AllocationRow& row) {
+    if (!visitor_.allocation) return;
+    OperatorAllocation what{.track = row.track,
+                            .start = row.start,
+                            .dim = row.dim,
+                            .bytes = row.bytes,
+                            .address = row.address,
+                            .stack = row.stack,
+                            .in_use = row.in_use,
+                            .reserved = row.reserved};
+    const auto& stack = open_.at(row.track, row.start);
+    if (!stack.empty()) what.phase = stack.back().value.phase;
+    functions_around_.clear();
+    for (const auto& each : functions_open_.at(row.track, row.start)) functions_around_.push_back(each.value);
+    what.functions = functions_around_;
+    OperatorCall call;
+    const bool any = launched_by(row.track, row.start, call);
+    visitor_.allocation(what, any ? &call : nullptr, tree_);
   }
 
   // The node at which path() ends.
@@ -696,6 +732,8 @@ class OperatorSweep {
   std::unordered_map<std::string, uint32_t> text_of_;
   std::unordered_map<std::array<uint32_t, 5>, uint32_t, KeyHash> child_of_;
   walk::OpenRanges<Open> open_;
+  walk::OpenRanges<int64_t> functions_open_;  // Python's, rows of table function; for visitor_.allocation
+  std::vector<int64_t> functions_around_;
   std::map<std::pair<uint32_t, int64_t>, int64_t> counts_;  // of calls, by (node, track)
   walk::CallIndex<Call> calls_;
   std::vector<bool> caused_by_operators_;  // by process

@@ -132,12 +132,25 @@ struct GraphNodeWork {
   const OperatorCall* launcher = nullptr;  ///< the operator's call that launched the graph; nullptr = none
 };
 
+/// A row of the trace's allocations, with what its thread was doing.
+struct OperatorAllocation {
+  int64_t track = 0, start = 0, dim = 0, bytes = 0, address = 0, stack = 0, in_use = 0, reserved = 0;
+  OperatorPhase phase = OperatorPhase::kForward;
+  std::span<const int64_t> functions = {};  ///< Python's that are open, rows of table function, innermost last
+};
+
 struct OperatorVisitor {
+  /// Called for each row of table allocation in the order of their starts, with the operator's call in which it happened;
+  /// nullptr = none. `tree`: as far as it is known.
+  std::function<void(const OperatorAllocation& allocation, const OperatorCall* call, const OperatorTree& tree)>
+      allocation = {};
+  /// Called for each mark of --memory that says what an address holds ("parameter"), among the allocations.
+  std::function<void(int64_t process, int64_t address, std::string_view what)> described = {};
   /// Called for each kernel in the order of their starts, with the operator's call that launched it, or that made the
   /// node of a CUDA graph; nullptr = none.
-  std::function<void(const OperatorKernel& kernel, const OperatorCall* call)> kernel;
+  std::function<void(const OperatorKernel& kernel, const OperatorCall* call)> kernel = {};
   /// Called for each kernel, copy and fill that is a node of a CUDA graph, for a kernel just before `kernel`.
-  std::function<void(const GraphNodeWork& work)> graph_node;
+  std::function<void(const GraphNodeWork& work)> graph_node = {};
 };
 
 /// What the nodes of CUDA graphs took in a trace with --graph-trace node, by the name that a launch as one span has. Of

@@ -193,11 +193,13 @@ JsonOutcome argument(JsonTokens& json, Event& event, std::string_view key, Other
       if (is(key, "Out split size")) return text_value(json, event, event.collective.out_split);
       if (is(key, "private memory")) return number_value(json, integer, event.private_bytes);
       if (is(key, "memcpy_details")) return text_value(json, event, event.memcpy_details);
+      if (is(key, "Total Reserved")) return number_value(json, integer, event.total_reserved);
       if (is(key, "Out msg nelems")) return number_value(json, integer, event.collective.out_elements);
       break;
     case 15:
       if (is(key, "Concrete Inputs")) return json_value(json, event.inputs.concrete);
       if (is(key, "Collective name")) return text_value(json, event, event.collective.name);
+      if (is(key, "Total Allocated")) return number_value(json, integer, event.total_allocated);
       if (is(key, "Sequence number")) return number_value(json, integer, event.sequence);
       break;
     case 18:
@@ -254,7 +256,8 @@ void clear(Event& event) {
   event.correlation = event.external = event.device = event.context = event.stream = event.bytes = event.registers =
       event.shared = event.private_bytes = event.address = event.device_type = event.sequence = event.device_id =
           event.graph_node = event.graph = event.priority = event.from_device = event.to_device = event.rank =
-              event.hsa_queue = event.python_id = event.occupancy = event::kUnknown;
+              event.hsa_queue = event.python_id = event.occupancy = event.total_allocated = event.total_reserved =
+                  event::kUnknown;
   for (int i = 0; i < 3; ++i) event.grid[i] = event.block[i] = event::kUnknown;
   event.values.clear();
   event.annotations.clear();

@@ -37,7 +37,8 @@ struct Event {
           device_type = event::kUnknown, sequence = event::kUnknown, device_id = event::kUnknown,
           graph_node = event::kUnknown, graph = event::kUnknown, priority = event::kUnknown,
           from_device = event::kUnknown, to_device = event::kUnknown, rank = event::kUnknown,
-          hsa_queue = event::kUnknown, python_id = event::kUnknown;
+          hsa_queue = event::kUnknown, python_id = event::kUnknown, total_allocated = event::kUnknown,
+          total_reserved = event::kUnknown;
   int64_t occupancy = event::kUnknown;                                     // percent()
   int64_t grid[3] = {event::kUnknown, event::kUnknown, event::kUnknown};   // workgroups
   int64_t block[3] = {event::kUnknown, event::kUnknown, event::kUnknown};  // work-items

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <set>
 
 #include "event/times.h"
@@ -178,36 +179,66 @@ void Translator::range(const Event& event, int64_t track, event::MarkerKind kind
 // Memory that a framework's allocator gave to a tensor, or took back. It makes no device: finish_tensors() ties it to
 // one that ran work.
 void Translator::tensor(const Event& event, int64_t track) {
+  using event::AllocationOperation;
   const bool freed = event.bytes < 0;
+  const AllocationOperation operation = event.name == "[OutOfMemory]" ? AllocationOperation::kOutOfMemory
+                                        : freed                       ? AllocationOperation::kFree
+                                                                      : AllocationOperation::kAllocate;
   const bool on_device = event.device_type != kUnknown && event.device_type != 0;
   const int64_t index = on_device && event.device_id >= 0 ? event.device_id : -1;
   const Owners::ScopeId scope = index >= 0 ? owners_.host_devices(event.process) : 0;
-  const auto [found, fresh] = tensor_shapes_.try_emplace({scope, index, (freed ? 1 : 0) + (on_device ? 2 : 0)}, 0);
+  const auto [found, fresh] =
+      tensor_shapes_.try_emplace({scope, index, static_cast<int64_t>(operation) * 2 + (on_device ? 1 : 0)}, 0);
   if (fresh) {
     // Until the device is known its number keeps the rows apart.
     const std::string name = index >= 0 ? fmt::format("tensor {} {}", scope, index) : "tensor";
-    found.value() = writer_.dimension(row::AllocationShape{
-        .operation = freed ? event::AllocationOperation::kFree : event::AllocationOperation::kAllocate,
-        .memory = on_device ? event::MemoryKind::kDevice : event::MemoryKind::kHost,
-        .name = writer_.string(name)});
+    found.value() = writer_.dimension(
+        row::AllocationShape{.operation = operation,
+                             .memory = on_device ? event::MemoryKind::kDevice : event::MemoryKind::kHost,
+                             .name = writer_.string(name),
+                             .level = event::AllocationLevel::kBlock});
   }
+  const auto told = [](int64_t bytes) { return bytes >= 0 ? bytes : kUnknown; };
   writer_.add(row::Allocation{.track = track,
                               .start = event.time,
                               .duration = event.duration,
                               .dim = found->second,
-                              .bytes = freed ? -event.bytes : event.bytes,
-                              .address = known(event.address)});
+                              .bytes = operation == AllocationOperation::kOutOfMemory ? kUnknown
+                                       : freed                                        ? -event.bytes
+                                                                                      : event.bytes,
+                              .address = known(event.address),
+                              .requested = operation == AllocationOperation::kOutOfMemory ? event.bytes : kUnknown,
+                              .in_use = told(event.total_allocated),
+                              .reserved = on_device ? told(event.total_reserved) : kUnknown});
+}
+
+// The device that torch numbers `index`. AMD's kernels are numbered by another list than its allocators: where one device
+// ran work and one has tensors, they are the same. `tensors`: how many have tensors. 0 = it cannot be told.
+int64_t Translator::device_of_tensors(int64_t index, Owners::ScopeId scope, size_t tensors) {
+  constexpr int64_t kMost = 64;
+  auto& tracker = owners_.tracker();
+  if (tracker.has_device(index, scope)) return tracker.device(index, scope);
+  if (tensors > 1) return tracker.device(index, scope);
+  int64_t only = 0, count = 0;
+  for (int64_t each = 0; each < kMost; ++each)
+    if (tracker.has_device(each, scope)) {
+      only = tracker.device(each, scope);
+      ++count;
+    }
+  return count == 1 ? only : 0;
 }
 
 void Translator::finish_tensors() {
+  std::map<int64_t, std::set<int64_t>> indices;  // by scope
+  for (const auto& [key, shape] : tensor_shapes_)
+    if (key[1] >= 0) indices[key[0]].insert(key[1]);
   for (const auto& [key, shape] : tensor_shapes_) {
     const auto& [scope, index, kind] = key;
     if (index < 0) continue;
     writer_.update(Table::kAllocationShape, shape, column::AllocationShape::name, writer_.string("tensor"));
-    const auto owner = static_cast<Owners::ScopeId>(scope);
-    if (owners_.tracker().has_device(index, owner))
-      writer_.update(Table::kAllocationShape, shape, column::AllocationShape::device,
-                     owners_.tracker().device(index, owner));
+    if (const int64_t device = device_of_tensors(index, static_cast<Owners::ScopeId>(scope), indices[scope].size());
+        device != 0)
+      writer_.update(Table::kAllocationShape, shape, column::AllocationShape::device, device);
   }
 }
 
@@ -320,7 +351,8 @@ void Translator::take(Event& event) {
       if (!is_time(event.time)) return bad(Table::kMarker);
       event.duration = 0;
       const int64_t track = owners_.thread_track(event.process, event.thread);
-      if (event.category == "cpu_instant_event" && event.bytes != kUnknown && event.name == "[memory]")
+      if (event.category == "cpu_instant_event" && event.bytes != kUnknown &&
+          (event.name == "[memory]" || event.name == "[OutOfMemory]"))
         return tensor(event, track);
       return range(event, track, event::MarkerKind::kMark);
     }

@@ -143,6 +143,7 @@ class Translator {
   Status finish_tied();
   Status finish_flows();
   Status finish_nameless();
+  int64_t device_of_tensors(int64_t index, Owners::ScopeId scope, size_t tensors);
   void finish_tensors();
 
   int64_t device(int64_t index, const Event& event, Owners::ScopeId scope);

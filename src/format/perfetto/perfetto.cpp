@@ -73,6 +73,9 @@ class Exporter {
   Status run() {
     TACHO_TRY(write_head());
     TACHO_TRY(read_launch_stacks());
+    for (int64_t shape = 1; shape < trace_.rows(Table::kAllocationShape); ++shape)
+      calls_allocate_ |= trace_.cell(Table::kAllocationShape, shape, column::AllocationShape::level) ==
+                         static_cast<int64_t>(event::AllocationLevel::kRuntime);
     TACHO_TRY(timeline_.run(*this));
     close_samples(std::numeric_limits<int64_t>::max());
     flush_counters(std::numeric_limits<int64_t>::max());
@@ -478,8 +481,10 @@ class Exporter {
     const int64_t process = tracks_.process(what.track);
     int64_t device = cell(column::AllocationShape::device), bytes = what.cell<column::Allocation::bytes>();
     const int64_t address = what.cell<column::Allocation::address>();
+    // A segment of an allocator and the first block in it have one address: each level is a memory of its own.
+    const int64_t level = cell(column::AllocationShape::level), owner = process * 4 + (level & 3);
     if (cell(column::AllocationShape::operation) == static_cast<int64_t>(event::AllocationOperation::kFree)) {
-      const auto live = live_.find({process, address});
+      const auto live = live_.find({owner, address});
       if (live != live_.end()) {
         device = live->second.first;
         bytes = live->second.second;
@@ -489,13 +494,19 @@ class Exporter {
       bytes = -bytes;
     } else {
       if (bytes == kUnknown) return;
-      if (live_.size() < 1'000'000) live_[{process, address}] = {device, bytes};
+      if (live_.size() < 1'000'000) live_[{owner, address}] = {device, bytes};
     }
-    Level& level = allocated_[{process, device}];
-    counter_track(level.track, process_track(process), on_agent("ALLOCATE BYTES on", device, true),
+    Level& sum = allocated_[{owner, device}];
+    const bool reserve = level == static_cast<int64_t>(event::AllocationLevel::kSegment);
+    const bool tensors = level == static_cast<int64_t>(event::AllocationLevel::kBlock) && calls_allocate_;
+    counter_track(sum.track, process_track(process),
+                  on_agent(reserve   ? "RESERVED BYTES on"
+                           : tensors ? "TENSOR BYTES on"
+                                     : "ALLOCATE BYTES on",
+                           device, true),
                   CounterUnit::kBytes);
-    level.value += bytes;
-    packets_.counter_value(time, level.track, level.value);
+    sum.value += bytes;
+    packets_.counter_value(time, sum.track, sum.value);
   }
 
   void reading(const Happening& what) {
@@ -823,6 +834,7 @@ class Exporter {
   RowNumbers name_of_string_{trace_.rows(Table::kString)}, kernel_name_{trace_.rows(Table::kString)};
   std::unordered_map<int64_t, uint32_t> callstacks_, frames_, mappings_;
   PairMap<Level> copying_, allocated_;
+  bool calls_allocate_ = false;                // the trace has memory that calls of the runtime allocated
   PairMap<std::pair<int64_t, int64_t>> live_;  // (process, address) -> (device, bytes)
   PairMap<uint64_t> counter_tracks_;
   std::unordered_map<int64_t, SampleLine> sample_lines_;         // by track

@@ -1,0 +1,352 @@
+// Words for a MemoryReport (answers.h).
+#include "analysis/memory/answers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "base/format.h"
+#include "report/text.h"
+
+namespace tacho::analysis {
+
+namespace {
+
+using event::kUnknown;
+using report::Answer;
+using report::Cell;
+using report::Unit;
+
+std::string bytes(int64_t count) {
+  return report::format_bytes(static_cast<double>(count));
+}
+std::string times(int64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+double percent(int64_t part, int64_t whole) {
+  return whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+Cell known(const std::optional<int64_t>& value) {
+  return value ? Cell(*value) : Cell();
+}
+Cell text(const std::string& value) {
+  return value.empty() ? Cell() : Cell(value);
+}
+int64_t live(const MemoryOwner& owner, size_t moment) {
+  return moment < owner.live.size() ? owner.live[moment].bytes : 0;
+}
+int64_t count(const MemoryOwner& owner, size_t moment) {
+  return moment < owner.live.size() ? owner.live[moment].count : 0;
+}
+
+void name_columns(Answer& answer, MemoryBy by) {
+  if (by == MemoryBy::kOwner || by == MemoryBy::kUse)
+    answer.columns.push_back({.name = "Category", .title = "Category", .whole = true});
+  if (by == MemoryBy::kOwner || by == MemoryBy::kLine)
+    answer.columns.push_back({.name = "Line", .title = "Line", .cut = report::Cut::kPath});
+  if (by == MemoryBy::kOwner || by == MemoryBy::kModule)
+    answer.columns.push_back(
+        {.name = "Module", .title = "Module", .leave_out = by == MemoryBy::kModule ? 0 : 2, .cut = report::Cut::kPath});
+  if (by == MemoryBy::kOwner || by == MemoryBy::kOperator)
+    answer.columns.push_back({.name = "Operator", .title = "Operator"});
+}
+void name_cells(std::vector<Cell>& cells, const MemoryOwner& owner, MemoryBy by) {
+  if (by == MemoryBy::kOwner || by == MemoryBy::kUse) cells.emplace_back(std::string(to_string(owner.use)));
+  if (by == MemoryBy::kOwner || by == MemoryBy::kLine) cells.push_back(text(owner.line));
+  if (by == MemoryBy::kOwner || by == MemoryBy::kModule) cells.push_back(text(owner.module));
+  if (by == MemoryBy::kOwner || by == MemoryBy::kOperator) cells.push_back(text(owner.operation));
+}
+
+const char* const kBefore = "(before the recording)";
+
+// The names of a row for what no owner has.
+void before_cells(std::vector<Cell>& cells, MemoryBy by) {
+  if (by == MemoryBy::kOwner) cells.emplace_back();
+  cells.emplace_back(std::string(kBefore));
+}
+
+std::string who(const MemoryOwner& owner) {
+  std::string name = owner.line;
+  if (!owner.operation.empty()) name += name.empty() ? owner.operation : fmt::format(" ({})", owner.operation);
+  if (name.empty()) name = owner.module.empty() ? "an unknown owner" : owner.module;
+  return name;
+}
+
+std::string at_time(int64_t time, int64_t zero) {
+  return report::format_duration(static_cast<double>(time - zero));
+}
+
+}  // namespace
+
+Answer memory_places(const MemoryReport& report, int64_t zero) {
+  Answer answer{.columns = {{.name = "Memory", .title = "Memory"},
+                            {.name = "PeakBytes", .title = "Peak", .unit = Unit::kBytes},
+                            {.name = "PeakNs", .title = "At", .unit = Unit::kNs},
+                            {.name = "EndBytes", .title = "End", .unit = Unit::kBytes},
+                            {.name = "BeforeBytes", .unit = Unit::kBytes},
+                            {.name = "ReservedAtPeakBytes", .title = "Reserved", .unit = Unit::kBytes, .leave_out = 2},
+                            {.name = "ReservedMostBytes", .unit = Unit::kBytes},
+                            {.name = "ReservedEndBytes", .unit = Unit::kBytes},
+                            {.name = "Allocations", .title = "Allocations", .unit = Unit::kCount, .leave_out = 1},
+                            {.name = "Frees", .unit = Unit::kCount},
+                            {.name = "OutOfMemory", .unit = Unit::kCount},
+                            {.name = "FreesOfEarlierMemory", .unit = Unit::kCount},
+                            {.name = "FreesWithoutSize", .unit = Unit::kCount},
+                            {.name = "AddressesUsedAgain", .unit = Unit::kCount},
+                            {.name = "AllocationsWithoutSize", .unit = Unit::kCount},
+                            {.name = "Gaps", .unit = Unit::kCount}},
+                .when_empty = "no allocations",
+                .id = "places",
+                .title = "Memory"};
+  for (const MemoryPlace& place : report.places)
+    answer.rows.push_back({place.name, place.peak, place.peak_time - zero, place.end, place.before,
+                           known(place.reserved_at_peak), known(place.reserved_most), known(place.reserved_end),
+                           place.allocations, place.frees, place.failures, place.before_frees, place.unsized_frees,
+                           place.reused, place.unsized, place.gaps});
+  return answer;
+}
+
+Answer memory_holders(const MemoryPlace& place, MemoryBy by, size_t moments) {
+  Answer answer;
+  answer.id = "holders";
+  answer.title = "Who held the memory of " + place.name;
+  answer.when_empty = "nothing was live";
+  const std::vector<MemoryOwner> owners = memory_owners(place, by);
+  if (moments == 0) {
+    answer.columns = {{.name = "Bytes", .title = "Bytes", .unit = Unit::kBytes},
+                      {.name = "Percent", .title = "%", .unit = Unit::kPercent},
+                      {.name = "Count", .title = "Count", .unit = Unit::kCount, .leave_out = 1}};
+    name_columns(answer, by);
+    int64_t rest = place.peak;
+    for (const MemoryOwner& owner : owners) {
+      if (live(owner, 0) == 0) continue;
+      rest -= live(owner, 0);
+      auto& cells = answer.rows.emplace_back();
+      cells = {live(owner, 0), percent(live(owner, 0), place.peak), count(owner, 0)};
+      name_cells(cells, owner, by);
+    }
+    if (rest > 0) {
+      std::vector<Cell> cells = {rest, percent(rest, place.peak), Cell()};
+      before_cells(cells, by);
+      const auto at = std::find_if(answer.rows.begin(), answer.rows.end(),
+                                   [&](const auto& row) { return std::get<int64_t>(row[0]) < rest; });
+      answer.rows.insert(at, std::move(cells));
+    }
+    return answer;
+  }
+  for (size_t i = 0; i < moments; ++i)
+    answer.columns.push_back({.name = fmt::format("Moment{}Bytes", i + 1),
+                              .title = moments == 1 ? "Bytes" : fmt::format("Moment {}", i + 1),
+                              .unit = Unit::kBytes});
+  if (moments > 1) answer.columns.push_back({.name = "ChangeBytes", .title = "Change", .unit = Unit::kBytes});
+  name_columns(answer, by);
+  std::vector<std::pair<int64_t, std::vector<Cell>>> rows;
+  for (const MemoryOwner& owner : owners) {
+    std::vector<Cell> cells;
+    int64_t most = 0;
+    for (size_t i = 0; i < moments; ++i) {
+      cells.emplace_back(live(owner, 2 + i));
+      most = std::max(most, live(owner, 2 + i));
+    }
+    if (most == 0) continue;
+    const int64_t change = live(owner, 1 + moments) - live(owner, 2);
+    if (moments > 1) cells.emplace_back(change);
+    name_cells(cells, owner, by);
+    rows.emplace_back(moments > 1 ? std::abs(change) : most, std::move(cells));
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (auto& [order, cells] : rows) answer.rows.push_back(std::move(cells));
+  if (place.before > 0)
+    answer.notes.push_back(fmt::format(
+        "{} were allocated before the recording; who holds what of them later is not known, so they are left out here.",
+        bytes(place.before)));
+  return answer;
+}
+
+Answer memory_unfreed(const MemoryPlace& place, MemoryBy by) {
+  Answer answer;
+  answer.id = "unfreed";
+  answer.title = "Allocated and never freed";
+  answer.when_empty = "everything was freed";
+  answer.columns = {{.name = "Bytes", .title = "Bytes", .unit = Unit::kBytes},
+                    {.name = "Count", .title = "Count", .unit = Unit::kCount},
+                    {.name = "Steps", .title = "Parts", .unit = Unit::kCount, .leave_out = 1}};
+  name_columns(answer, by);
+  std::vector<MemoryOwner> owners = memory_owners(place, by);
+  std::stable_sort(owners.begin(), owners.end(),
+                   [](const MemoryOwner& a, const MemoryOwner& b) { return live(a, 1) > live(b, 1); });
+  for (const MemoryOwner& owner : owners) {
+    if (count(owner, 1) == 0) continue;
+    auto& cells = answer.rows.emplace_back();
+    cells = {live(owner, 1), count(owner, 1), owner.steps};
+    name_cells(cells, owner, by);
+  }
+  return answer;
+}
+
+Answer memory_lifetimes(const MemoryPlace& place) {
+  Answer answer{.columns = {{.name = "Lifetime", .title = "Lived", .whole = true},
+                            {.name = "Count", .title = "Allocations", .unit = Unit::kCount},
+                            {.name = "Bytes", .title = "Bytes in all", .unit = Unit::kBytes}},
+                .id = "lifetimes",
+                .title = "How long memory lived"};
+  static constexpr std::string_view kWords[] = {"under 100 us", "under 1 ms",   "under 10 ms", "under 100 ms",
+                                                "under 1 s",    "1 s and more", "never freed"};
+  for (size_t i = 0; i < place.lifetimes.size(); ++i)
+    if (place.lifetimes[i].count > 0)
+      answer.rows.push_back({std::string(kWords[i]), place.lifetimes[i].count, place.lifetimes[i].bytes});
+  return answer;
+}
+
+Answer memory_curve(const MemoryPlace& place, int64_t from, int64_t to, int64_t zero) {
+  Answer answer{.columns = {{.name = "StartNs", .title = "From", .unit = Unit::kNs},
+                            {.name = "LiveBytes", .title = "Live", .unit = Unit::kBytes},
+                            {.name = "ReservedBytes", .title = "Reserved", .unit = Unit::kBytes}},
+                .id = "curve",
+                .title = "Memory of " + place.name + " over time"};
+  const auto parts = static_cast<double>(place.curve.size());
+  for (size_t i = 0; i < place.curve.size(); ++i) {
+    const MemoryPlace::Bucket& each = place.curve[i];
+    const double at = static_cast<double>(to - from) * (static_cast<double>(i) / parts);
+    answer.rows.push_back(
+        {from - zero + static_cast<int64_t>(at), each.live, each.reserved == kUnknown ? Cell() : Cell(each.reserved)});
+  }
+  return answer;
+}
+
+Answer memory_difference(const MemoryPlace& one, const MemoryPlace& other, MemoryBy by) {
+  Answer answer;
+  answer.id = "difference";
+  answer.title = fmt::format("Peak of {}: first and second run", one.name);
+  answer.when_empty = "nothing was live";
+  answer.columns = {{.name = "FirstBytes", .title = "First", .unit = Unit::kBytes},
+                    {.name = "SecondBytes", .title = "Second", .unit = Unit::kBytes},
+                    {.name = "ChangeBytes", .title = "Change", .unit = Unit::kBytes}};
+  name_columns(answer, by);
+  using Key = std::tuple<std::string, std::string, std::string, MemoryUse>;
+  std::map<Key, std::pair<int64_t, int64_t>> rows;
+  std::map<Key, MemoryOwner> owners;
+  int64_t rest_one = one.peak, rest_other = other.peak;
+  const auto put = [&](const MemoryPlace& place, bool first, int64_t& rest) {
+    for (MemoryOwner& owner : memory_owners(place, by)) {
+      const int64_t held = live(owner, 0);
+      if (held == 0) continue;
+      rest -= held;
+      const Key key(owner.line, owner.module, owner.operation, owner.use);
+      (first ? rows[key].first : rows[key].second) += held;
+      owners.try_emplace(key, std::move(owner));
+    }
+  };
+  put(one, true, rest_one);
+  put(other, false, rest_other);
+  std::vector<std::pair<int64_t, std::vector<Cell>>> sorted;
+  for (const auto& [key, held] : rows) {
+    std::vector<Cell> cells = {held.first, held.second, held.second - held.first};
+    name_cells(cells, owners.at(key), by);
+    sorted.emplace_back(std::abs(held.second - held.first), std::move(cells));
+  }
+  if (rest_one > 0 || rest_other > 0) {
+    std::vector<Cell> cells = {rest_one, rest_other, rest_other - rest_one};
+    before_cells(cells, by);
+    sorted.emplace_back(std::abs(rest_other - rest_one), std::move(cells));
+  }
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (auto& [order, cells] : sorted) answer.rows.push_back(std::move(cells));
+  return answer;
+}
+
+std::string memory_sparkline(const MemoryPlace& place) {
+  static constexpr const char* kBlocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  std::string line;
+  if (place.peak <= 0) return line;
+  for (const MemoryPlace::Bucket& each : place.curve) {
+    const double share = std::clamp(static_cast<double>(each.live) / static_cast<double>(place.peak), 0.0, 1.0);
+    line += kBlocks[each.live <= 0 ? 0 : std::clamp<int64_t>(std::llround(share * 8), 1, 8)];
+  }
+  return line;
+}
+
+std::vector<std::string> memory_sentences(const MemoryPlace& place, int64_t zero) {
+  std::vector<std::string> out;
+  std::string first =
+      fmt::format("Peak {} at {}, {} at the end", bytes(place.peak), at_time(place.peak_time, zero), bytes(place.end));
+  if (place.before > 0) first += fmt::format("; {} were there before the recording", bytes(place.before));
+  out.push_back(first + ".");
+  if (place.reserved_at_peak && place.reserved_most) {
+    const int64_t free = *place.reserved_at_peak - place.peak;
+    std::string reserve = fmt::format("Reserved: {} at the peak", bytes(*place.reserved_at_peak));
+    if (free >= 0)
+      reserve += fmt::format(", {} of it free ({} %)", bytes(free),
+                             report::format_fixed(percent(free, *place.reserved_at_peak), 1));
+    out.push_back(reserve + fmt::format("; {} at most.", bytes(*place.reserved_most)));
+  }
+  return out;
+}
+
+std::vector<std::string> memory_findings(const MemoryPlace& place, const MemoryReport& report) {
+  std::vector<std::string> out;
+  if (place.failures > 0) out.push_back(fmt::format("Memory ran out {}.", times(place.failures, "time", "times")));
+  constexpr int64_t kWorthwhile = 16 << 20;
+  if (place.peak < kWorthwhile) return out;
+  // One temporary that the peak would be lower without. What comes next to the peak in time is lower by at most that.
+  for (const MemoryOwner& owner : place.owners)
+    if (owner.use == MemoryUse::kTemporary && live(owner, 0) >= place.peak / 10 && count(owner, 0) <= 2) {
+      out.push_back(
+          fmt::format("Temporary memory of {} makes {} of the peak ({} %): without it the peak would be lower "
+                      "by that much at most.",
+                      who(owner), bytes(live(owner, 0)), report::format_fixed(percent(live(owner, 0), place.peak), 1)));
+      break;
+    }
+  const bool by_steps = report.steps > 1;
+  const int64_t parts = by_steps ? report.steps : 8;
+  if (!by_steps || parts >= 4)
+    for (const MemoryOwner& owner : memory_owners(place, MemoryBy::kOwner)) {
+      // What grows does so in most parts of the recording, and not in the last alone.
+      if (owner.steps < std::max<int64_t>(3, parts * 3 / 4) || live(owner, 1) < place.peak / 1000) continue;
+      out.push_back(fmt::format(
+          "Memory grows: {} allocated in {} of {} what was never freed, {} in all.", who(owner), owner.steps,
+          by_steps ? fmt::format("{} steps", parts) : fmt::format("{} equal parts of the recording", parts),
+          bytes(live(owner, 1))));
+    }
+  if (place.reserved_at_peak && place.reserved_most) {
+    const int64_t free = *place.reserved_most - place.peak;
+    if (free > 0 && percent(free, *place.reserved_most) >= 25)
+      out.push_back(
+          fmt::format("Fragmentation: the allocator reserved up to {}, {} % more than was ever live together. "
+                      "The allocator's setting expandable_segments:True often reduces it.",
+                      bytes(*place.reserved_most), report::format_fixed(percent(free, place.peak), 1)));
+  }
+  int64_t activations = 0;
+  for (const MemoryOwner& owner : place.owners)
+    if (owner.use == MemoryUse::kActivation) activations += live(owner, 0);
+  if (activations >= place.peak / 2)
+    out.push_back(fmt::format("Activations are {} of the peak ({} %): checkpointing half of them would free up to {}, "
+                              "and costs up to half of another forward pass.",
+                              bytes(activations), report::format_fixed(percent(activations, place.peak), 1),
+                              bytes(activations / 2)));
+  return out;
+}
+
+std::vector<std::string> memory_doubts(const MemoryPlace& place) {
+  std::vector<std::string> out;
+  if (place.before_frees > 0)
+    out.push_back(fmt::format(
+        "{} of memory that was allocated before the recording{}.", times(place.before_frees, "free", "frees"),
+        place.unsized_frees > 0 ? fmt::format(", {} of them without a size: they change no sum", place.unsized_frees)
+                                : std::string()));
+  if (place.reused > 0)
+    out.push_back(fmt::format("{} allocated again without a free between: the older memory counts as freed by then.",
+                              times(place.reused, "address was", "addresses were")));
+  if (place.unsized > 0)
+    out.push_back(
+        fmt::format("{} without a size: they change no sum.", times(place.unsized, "allocation", "allocations")));
+  if (place.gaps > 0)
+    out.push_back(fmt::format("{} the allocator's own sum was another than these events add up to: some are missing or "
+                              "out of order. The allocator's sum counts.",
+                              times(place.gaps, "time", "times")));
+  return out;
+}
+
+}  // namespace tacho::analysis

@@ -1,0 +1,355 @@
+// The two passes over the allocations of a trace (memory.h): the first finds sums and peaks, the second whose the memory
+// was. Memory is bounded by what is live together, not by the number of allocations.
+#include "analysis/memory/memory.h"
+
+#include <tsl/robin_map.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "analysis/memory/curve.h"
+#include "analysis/memory/lines.h"
+#include "base/saturating.h"
+#include "trace/read/rows.h"
+
+namespace tacho::analysis {
+
+namespace {
+
+using event::kUnknown;
+using event::Table;
+namespace column = event::column;
+
+// Steps, or parts of the recording where no markers tell of steps.
+constexpr size_t kParts = 8;
+
+// Begins of the steps of training, as torch.profiler's step() or the optimizer's calls tell them.
+Result<std::vector<int64_t>> step_begins(const trace::Trace& trace) {
+  std::vector<int64_t> profiler, optimizer;
+  const auto kind_of = [](std::string_view name) {
+    return name.starts_with("ProfilerStep#") ? 1 : name.starts_with("Optimizer.step#") ? 2 : 0;
+  };
+  std::vector<int> labels(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kLabel), 1))),
+      functions(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kFunction), 1)));
+  bool any = false;
+  for (size_t i = 1; i < labels.size(); ++i)
+    any |= (labels[i] = kind_of(trace::text<column::Label::name>(trace, static_cast<int64_t>(i)))) != 0;
+  for (size_t i = 1; i < functions.size(); ++i)
+    any |= (functions[i] = kind_of(trace::text<column::Function::name>(trace, static_cast<int64_t>(i)))) != 0;
+  if (!any) return std::vector<int64_t>();
+  Status status;
+  const auto take = [&](int kind, int64_t start) {
+    if (kind == 1) profiler.push_back(start);
+    if (kind == 2) optimizer.push_back(start);
+  };
+  using M = column::Marker;
+  for (const auto& rows : trace::chunks<M::start, M::dim>(trace, status))
+    for (size_t i = 0; i < rows.size(); ++i)
+      if (static_cast<size_t>(rows.dim[i]) < labels.size())
+        take(labels[static_cast<size_t>(rows.dim[i])], rows.start[i]);
+  TACHO_TRY(status);
+  using A = column::Api;
+  for (const auto& rows : trace::chunks<A::start, A::dim>(trace, status))
+    for (size_t i = 0; i < rows.size(); ++i)
+      if (static_cast<size_t>(rows.dim[i]) < functions.size())
+        take(functions[static_cast<size_t>(rows.dim[i])], rows.start[i]);
+  TACHO_TRY(status);
+  std::vector<int64_t>& steps = profiler.empty() ? optimizer : profiler;
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  return std::move(steps);
+}
+
+class OwnerPass {
+ public:
+  OwnerPass(const trace::Trace& trace, const MemoryOptions& options, MemoryCurves& curves, MemoryReport& report,
+            std::vector<int64_t> steps)
+      : trace_(trace),
+        options_(options),
+        curves_(curves),
+        report_(report),
+        steps_(std::move(steps)),
+        lines_(trace),
+        next_moment_(curves.places(), 0),
+        seen_(curves.places(), 0) {
+    owners_.resize(curves.places());
+  }
+
+  Status run() {
+    OperatorVisitor visitor;
+    visitor.allocation = [this](const OperatorAllocation& row, const OperatorCall* call, const OperatorTree& tree) {
+      take(row, call, tree);
+    };
+    visitor.described = [this](int64_t process, int64_t address, std::string_view what) {
+      const auto found = live_.find(MemoryKey{process, MemoryCurves::kBlocks, address});
+      if (found != live_.end()) found.value().told = use_of(what);
+    };
+    TACHO_ASSIGN(const OperatorTree tree, operator_tree(trace_, visitor));
+    for (size_t place = 0; place < owners_.size(); ++place) mark_moments(place, std::numeric_limits<int64_t>::max());
+    for (auto each = live_.begin(); each != live_.end(); ++each) end_of(each.value(), tree);
+    fill(tree);
+    return {};
+  }
+
+ private:
+  struct Live {
+    int64_t bytes, start, call_end;
+    uint32_t place, line, node;
+    int64_t name;  // string: what was allocated
+    OperatorPhase phase;
+    bool known;  // the phase
+    std::optional<MemoryUse> told;
+    uint32_t moments = 0;  // bits
+  };
+  // Of an owner, while sums are made.
+  using OwnerKey = std::tuple<uint32_t, uint32_t, int64_t, MemoryUse>;  // line, node, name, use
+  struct Sums {
+    std::vector<MemoryOwner::Amount> live;
+    MemoryOwner::Amount all;
+    std::set<size_t> parts;
+  };
+
+  static MemoryUse use_of(std::string_view what) {
+    if (what == "parameter") return MemoryUse::kParameter;
+    if (what == "gradient") return MemoryUse::kGradient;
+    if (what == "optimizer state") return MemoryUse::kOptimizer;
+    return MemoryUse::kOther;
+  }
+
+  size_t moments() const { return 2 + options_.moments.size(); }
+
+  void take(const OperatorAllocation& row, const OperatorCall* call, const OperatorTree& tree) {
+    MemoryCurves::Step step = curves_.step(row.dim, row.track, row.address);
+    if (step.place == MemoryCurves::kNone) return;
+    const auto found = live_.find(step.key);
+    // As the curves count: an address that is used again was freed, and a free belongs to what it frees.
+    if (found != live_.end()) {
+      const size_t place = found->second.place;
+      mark_moments(place, row.start);
+      const bool same = place == step.place;
+      freed(found.value(), row, call);
+      live_.erase(found);
+      if (step.frees) step.place = place;
+      if (!same && step.allocates) behind(place);
+      if (step.allocates && row.bytes == kUnknown) return same ? behind(place) : void();
+    } else if (row.bytes == kUnknown) {
+      return;
+    }
+    mark_moments(step.place, row.start);
+    if (step.allocates) allocated(step, row, call, tree);
+    behind(step.place);
+  }
+
+  // Another row of the place is behind us: the peak may be here.
+  void behind(size_t place) {
+    if (++seen_[place] == curves_.peak_row(place)) mark(place, 0);
+  }
+
+  void allocated(const MemoryCurves::Step& step, const OperatorAllocation& row, const OperatorCall* call,
+                 const OperatorTree& tree) {
+    Live made{.bytes = row.bytes,
+              .start = row.start,
+              .call_end = kUnknown,
+              .place = static_cast<uint32_t>(step.place),
+              .line = 0,
+              .node = call != nullptr ? call->outer : 0,
+              .name = trace::cell<column::AllocationShape::name>(trace_, row.dim),
+              .phase = row.phase,
+              .known = call != nullptr,
+              .told = {}};
+    if (call != nullptr && call->duration != kUnknown) made.call_end = call->start + call->duration;
+    made.line = lines_.of_stack(row.stack);
+    if (made.line == 0) made.line = lines_.of_functions(row.functions);
+    if (made.line == 0 && call != nullptr)
+      for (uint32_t at = call->node; at != 0 && made.line == 0; at = tree.nodes[at].parent)
+        made.line = lines_.of_place(tree.texts[tree.nodes[at].place]);
+    if (!made.known)
+      if (const auto phase = lines_.phase_of_stack(row.stack)) {
+        made.phase = *phase;
+        made.known = true;
+      }
+    live_.insert_or_assign(step.key, made);
+  }
+
+  void freed(const Live& what, const OperatorAllocation& row, const OperatorCall* call) {
+    std::optional<OperatorPhase> phase;
+    if (call != nullptr)
+      phase = row.phase;
+    else
+      phase = lines_.phase_of_stack(row.stack);
+    count(what, use(what, row.start, phase), row.start - what.start, false);
+  }
+  void end_of(const Live& what, const OperatorTree&) { count(what, use(what, kUnknown, {}), kUnknown, true); }
+
+  // `end`: when it was freed, kUnknown = never.
+  static MemoryUse use(const Live& what, int64_t end, std::optional<OperatorPhase> freed_in) {
+    if (what.told) return *what.told;
+    if (!what.known) return MemoryUse::kOther;
+    if (end != kUnknown && what.call_end != kUnknown && end <= what.call_end) return MemoryUse::kTemporary;
+    switch (what.phase) {
+      case OperatorPhase::kForward:
+        return end != kUnknown && freed_in ? MemoryUse::kActivation : MemoryUse::kOther;
+      case OperatorPhase::kBackward:
+        return end != kUnknown && freed_in == OperatorPhase::kBackward ? MemoryUse::kTemporary : MemoryUse::kGradient;
+      case OperatorPhase::kOptimizer:
+        return end != kUnknown && freed_in == OperatorPhase::kOptimizer ? MemoryUse::kTemporary : MemoryUse::kOptimizer;
+      case OperatorPhase::kData:
+        return MemoryUse::kOther;
+    }
+    return MemoryUse::kOther;
+  }
+
+  void count(const Live& what, MemoryUse use, int64_t lifetime, bool never) {
+    Sums& sums = owners_[what.place][OwnerKey{what.line, what.node, what.name, use}];
+    if (sums.live.empty()) sums.live.resize(moments());
+    const auto put = [&](MemoryOwner::Amount& amount) {
+      add_saturating(amount.bytes, what.bytes);
+      ++amount.count;
+    };
+    put(sums.all);
+    for (size_t i = 0; i < moments(); ++i)
+      if ((what.moments >> i & 1) != 0) put(sums.live[i]);
+    if (never) {
+      put(sums.live[1]);
+      sums.parts.insert(part_of(what.start));
+    }
+    auto& lifetimes = report_.places[what.place].lifetimes;
+    size_t bin = kLifetimes.size() + 1;
+    if (!never) {
+      bin = 0;
+      while (bin < kLifetimes.size() && lifetime >= kLifetimes[bin]) ++bin;
+    }
+    put(lifetimes[bin]);
+  }
+
+  size_t part_of(int64_t time) const {
+    if (steps_.size() > 1)
+      return static_cast<size_t>(std::upper_bound(steps_.begin(), steps_.end(), time) - steps_.begin());
+    if (report_.to <= report_.from) return 0;
+    const double at = static_cast<double>(time - report_.from) / static_cast<double>(report_.to - report_.from);
+    return std::min(static_cast<size_t>(std::max(at, 0.0) * kParts), kParts - 1);
+  }
+
+  // Marks what is live before `time` at the moments up to then.
+  void mark_moments(size_t place, int64_t time) {
+    size_t& next = next_moment_[place];
+    while (next < options_.moments.size() && options_.moments[next] < time) mark(place, 2 + next++);
+  }
+  void mark(size_t place, size_t moment) {
+    for (auto each = live_.begin(); each != live_.end(); ++each)
+      if (each->second.place == place) each.value().moments |= 1u << moment;
+  }
+
+  void fill(const OperatorTree& tree) {
+    for (size_t place = 0; place < owners_.size(); ++place) {
+      auto& to = report_.places[place].owners;
+      for (auto& [key, sums] : owners_[place]) {
+        const auto& [line, node, name, use] = key;
+        MemoryOwner& owner = to.emplace_back();
+        owner.line = lines_.text(line);
+        owner.module = tree.texts[tree.nodes[node].module];
+        owner.operation = node != 0 ? tree.texts[tree.nodes[node].name] : std::string(trace_.string(name));
+        owner.use = use;
+        owner.live = std::move(sums.live);
+        owner.all = sums.all;
+        owner.steps = static_cast<int64_t>(sums.parts.size());
+      }
+    }
+  }
+
+  const trace::Trace& trace_;
+  const MemoryOptions& options_;
+  MemoryCurves& curves_;
+  MemoryReport& report_;
+  std::vector<int64_t> steps_;
+  MemoryLines lines_;
+  std::vector<size_t> next_moment_;
+  std::vector<int64_t> seen_;
+  tsl::robin_map<MemoryKey, Live, MemoryKeyHash> live_;
+  std::vector<std::map<OwnerKey, Sums>> owners_;
+};
+
+}  // namespace
+
+std::string_view to_string(MemoryUse use) {
+  switch (use) {
+    case MemoryUse::kParameter:
+      return "parameter";
+    case MemoryUse::kGradient:
+      return "gradient";
+    case MemoryUse::kOptimizer:
+      return "optimizer state";
+    case MemoryUse::kActivation:
+      return "activation";
+    case MemoryUse::kTemporary:
+      return "temporary";
+    case MemoryUse::kOther:
+      return "other";
+  }
+  return "other";
+}
+
+Result<MemoryReport> memory_report(const trace::Trace& trace, const MemoryOptions& options) {
+  MemoryReport report;
+  if (options.moments.size() > 16) return fail("more than 16 moments");
+  MemoryCurves curves(trace);
+  TACHO_TRY(curves.read(options.buckets, report));
+  if (report.places.empty()) return report;
+  TACHO_ASSIGN(std::vector<int64_t> steps, step_begins(trace));
+  report.steps = static_cast<int64_t>(steps.size());
+  OwnerPass pass(trace, options, curves, report, std::move(steps));
+  TACHO_TRY(pass.run());
+  std::stable_sort(report.places.begin(), report.places.end(),
+                   [](const MemoryPlace& a, const MemoryPlace& b) { return a.peak > b.peak; });
+  for (MemoryPlace& place : report.places) place.owners = memory_owners(place, MemoryBy::kOwner);
+  return report;
+}
+
+std::optional<MemoryBy> parse_memory_by(std::string_view word) {
+  static constexpr std::pair<std::string_view, MemoryBy> kWords[] = {{"owner", MemoryBy::kOwner},
+                                                                     {"line", MemoryBy::kLine},
+                                                                     {"module", MemoryBy::kModule},
+                                                                     {"operator", MemoryBy::kOperator},
+                                                                     {"category", MemoryBy::kUse}};
+  for (const auto& [name, by] : kWords)
+    if (name == word) return by;
+  return std::nullopt;
+}
+
+std::vector<MemoryOwner> memory_owners(const MemoryPlace& place, MemoryBy by) {
+  std::map<std::tuple<std::string, std::string, std::string, MemoryUse>, MemoryOwner> together;
+  for (const MemoryOwner& each : place.owners) {
+    const auto kept = [&](MemoryBy which, const std::string& text) {
+      return by == MemoryBy::kOwner || by == which ? text : std::string();
+    };
+    MemoryOwner key;
+    key.line = kept(MemoryBy::kLine, each.line);
+    key.module = kept(MemoryBy::kModule, each.module);
+    key.operation = kept(MemoryBy::kOperator, each.operation);
+    key.use = by == MemoryBy::kOwner || by == MemoryBy::kUse ? each.use : MemoryUse::kOther;
+    MemoryOwner& sum = together.try_emplace({key.line, key.module, key.operation, key.use}, key).first->second;
+    sum.live.resize(std::max(sum.live.size(), each.live.size()));
+    const auto put = [](MemoryOwner::Amount& to, const MemoryOwner::Amount& from) {
+      add_saturating(to.bytes, from.bytes);
+      to.count += from.count;
+    };
+    for (size_t i = 0; i < each.live.size(); ++i) put(sum.live[i], each.live[i]);
+    put(sum.all, each.all);
+    sum.steps = std::max(sum.steps, each.steps);
+  }
+  std::vector<MemoryOwner> rows;
+  rows.reserve(together.size());
+  for (auto& [key, owner] : together) rows.push_back(std::move(owner));
+  const auto at_peak = [](const MemoryOwner& owner) { return owner.live.empty() ? 0 : owner.live[0].bytes; };
+  std::stable_sort(rows.begin(), rows.end(), [&](const MemoryOwner& a, const MemoryOwner& b) {
+    return std::pair(at_peak(a), a.all.bytes) > std::pair(at_peak(b), b.all.bytes);
+  });
+  return rows;
+}
+
+}  // namespace tacho::analysis

@@ -1,0 +1,31 @@
+// Who holds memory: the bytes that were live over time, the peak and its owners, what was never freed, how long memory
+// lived, and what allocators reserve beyond it. `tacho memory` prints it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/memory/places.h"
+#include "base/result.h"
+#include "trace/trace.h"
+
+namespace tacho::analysis {
+
+struct MemoryOptions {
+  size_t buckets = 72;
+  std::vector<int64_t> moments;  ///< trace time, ascending
+};
+
+/// Errors: the trace cannot be read.
+Result<MemoryReport> memory_report(const trace::Trace& trace, const MemoryOptions& options = {});
+
+/// How owners are put together.
+enum class MemoryBy : uint8_t { kOwner, kLine, kModule, kOperator, kUse };
+std::optional<MemoryBy> parse_memory_by(std::string_view word);
+/// Owners that are equal to a reader become one; by bytes at the peak, most first.
+std::vector<MemoryOwner> memory_owners(const MemoryPlace& place, MemoryBy by);
+
+}  // namespace tacho::analysis

@@ -1,0 +1,353 @@
+#!/usr/bin/env python3
+"""Who holds memory: snapshots of PyTorch's allocators in every protocol of pickles, hostile ones, [memory] events of torch.profiler;
+peaks, owners and leaks against this test's own sums."""
+import csv
+import gzip
+import io
+import json
+import os
+import pickle
+import random
+import struct
+
+from harness import Case, DATA, TACHO, main, need_data
+
+MIB = 1 << 20
+
+
+class Allocator:
+    """A history as torch.cuda.memory._snapshot() gives it."""
+
+    def __init__(self, devices=1, start_us=1_700_000_000_000_000):
+        self.traces = [[] for _ in range(devices)]
+        self.segments, self.time, self.live, self.next = [], start_us, {}, 0x7f0000000000
+        self.frame_dicts, self.sum, self.peak = {}, [0] * devices, [0] * devices
+
+    def frames(self, *lines):
+        """Frames as torch shares them: one dict for each place, a list of its own for each event. Innermost first."""
+        made = []
+        for name, file, line in lines:
+            made.append(self.frame_dicts.setdefault((name, file, line), {"name": name, "filename": file, "line": line}))
+        return made
+
+    def event(self, action, address, size, frames, device=0, **more):
+        self.time += 10
+        self.traces[device].append({"action": action, "addr": address, "size": size, "stream": 0, "time_us": self.time,
+                                    "compile_context": "N/A", "user_metadata": "", "frames": frames, **more})
+
+    def allocate(self, size, frames, device=0):
+        address, self.next = self.next, self.next + (size + 511) // 512 * 512
+        self.event("alloc", address, size, frames, device)
+        self.live[address] = (size, frames, device)
+        self.sum[device] += size
+        self.peak[device] = max(self.peak[device], self.sum[device])
+        return address
+
+    def free(self, address, frames=()):
+        size, _, device = self.live.pop(address)
+        self.event("free_requested", address, size, list(frames), device)
+        self.event("free_completed", address, size, list(frames), device)
+        self.sum[device] -= size
+
+    def snapshot(self, reserved=0, segments=True):
+        if segments:
+            for device in range(len(self.traces)):
+                blocks, used = [], 0
+                for address, (size, frames, where) in sorted(self.live.items()):
+                    if where == device:
+                        blocks.append({"address": address, "size": (size + 511) // 512 * 512, "requested_size": size,
+                                       "state": "active_allocated", "frames": frames})
+                        used += blocks[-1]["size"]
+                # Blocks lie one behind the other: the segment is split where they do not.
+                for block in blocks:
+                    self.segments.append({"device": device, "address": block["address"], "total_size": block["size"],
+                                          "allocated_size": block["size"], "active_size": block["size"], "stream": 0,
+                                          "segment_type": "large", "segment_pool_id": (0, 0), "is_expandable": False, "frames": [],
+                                          "blocks": [block]})
+        return {"segments": self.segments, "device_traces": self.traces,
+                "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": "", "max_split_size": -1, "expandable_segments": False},
+                "external_annotations": []}
+
+
+TRAIN = ("train_step", "/home/u/train.py", 31)
+LEAK = ("log_loss", "/home/u/train.py", 47)
+LINEAR = ("forward", "/usr/lib/python3/dist-packages/torch/nn/modules/linear.py", 114)
+ADAM = ("adam", "/usr/lib/python3/dist-packages/torch/optim/adam.py", 60)
+BACKWARD = ("backward", "/usr/lib/python3/dist-packages/torch/autograd/__init__.py", 200)
+
+
+def training(steps=12, leak=True):
+    allocator = Allocator()
+    weights = [allocator.allocate(4 * MIB, allocator.frames(("__init__", "/home/u/model.py", 5))) for _ in range(4)]
+    states = []
+    for step in range(steps):
+        forward = [allocator.allocate(8 * MIB, allocator.frames(LINEAR, TRAIN)) for _ in range(3)]
+        if leak:
+            allocator.allocate(300_000, allocator.frames(LEAK, TRAIN))
+        gradients = [allocator.allocate(4 * MIB, allocator.frames(BACKWARD, TRAIN)) for _ in weights]
+        for each in reversed(forward):
+            allocator.free(each, allocator.frames(BACKWARD, TRAIN))
+        if step == 0:
+            states = [allocator.allocate(4 * MIB, allocator.frames(ADAM, TRAIN)) for _ in weights]
+        for each in gradients:
+            allocator.free(each, allocator.frames(("zero_grad", "/usr/lib/python3/dist-packages/torch/optim/optimizer.py", 9), TRAIN))
+    return allocator, weights + states
+
+
+class Memory(Case):
+    def dump(self, document, name="s.pickle", protocol=4):
+        path = self.folder / name
+        path.write_bytes(pickle.dumps(document, protocol=protocol))
+        return path
+
+    def table(self, file, table, *options):
+        text = self.run_command(TACHO, "memory", file, "--output-format", "csv", "--table", table, *options).stdout.decode()
+        return list(csv.DictReader(io.StringIO(text)))
+
+    def place(self, file, *options):
+        return self.table(file, "places", *options)[0]
+
+    def refused(self, data, *needles, name="bad.pickle"):
+        path = self.folder / name
+        path.write_bytes(data)
+        result = self.run_command(TACHO, "memory", path, code=1)
+        self.one_sentence(result, name, *needles)
+
+
+class Snapshots(Memory):
+    def test_peak_and_end_in_every_protocol(self):
+        allocator, _ = training()
+        document = allocator.snapshot()
+        for protocol in (2, 3, 4, 5):
+            file = self.dump(document, f"p{protocol}.pickle", protocol)
+            place = self.place(file)
+            self.assertEqual(int(place["PeakBytes"]), allocator.peak[0], protocol)
+            self.assertEqual(int(place["EndBytes"]), allocator.sum[0], protocol)
+            self.assertEqual(int(place["BeforeBytes"]), 0)
+            self.assertEqual(int(place["Gaps"]), 0)
+
+    def test_holders_add_up_to_the_peak(self):
+        allocator, _ = training()
+        file = self.dump(allocator.snapshot())
+        rows = self.table(file, "holders")
+        self.assertEqual(sum(int(row["Bytes"]) for row in rows), allocator.peak[0])
+        lines = {row["Line"]: row for row in self.table(file, "holders", "--by", "line")}
+        self.assertEqual(int(lines["model.py:5 __init__"]["Bytes"]), 16 * MIB)
+        uses = {row["Category"]: int(row["Bytes"]) for row in self.table(file, "holders", "--by", "category")}
+        self.assertEqual(uses["activation"], 24 * MIB)
+        self.assertEqual(uses["gradient"], 16 * MIB)
+        self.assertEqual(uses["optimizer state"], 16 * MIB)
+
+    def test_a_leak_is_named_and_a_healthy_run_is_not(self):
+        allocator, _ = training()
+        text = self.run_command(TACHO, "memory", self.dump(allocator.snapshot())).stdout.decode()
+        self.assertIn("Memory grows: train.py:47 log_loss", text)
+        unfreed = {row["Line"]: row for row in self.table(self.folder / "s.pickle", "unfreed", "--by", "line")}
+        self.assertEqual(int(unfreed["train.py:47 log_loss"]["Bytes"]), 12 * 300_000)
+        healthy, _ = training(leak=False)
+        text = self.run_command(TACHO, "memory", self.dump(healthy.snapshot(), "h.pickle")).stdout.decode()
+        self.assertNotIn("grows", text)
+
+    def test_packed(self):
+        allocator, _ = training()
+        path = self.folder / "s.pickle.gz"
+        path.write_bytes(gzip.compress(pickle.dumps(allocator.snapshot())))
+        self.assertEqual(int(self.place(path)["PeakBytes"]), allocator.peak[0])
+
+    def test_random_histories(self):
+        for seed in range(6):
+            random.seed(seed)
+            allocator = Allocator(devices=2)
+            live = []
+            for i in range(2000):
+                if live and random.random() < 0.48:
+                    allocator.free(live.pop(random.randrange(len(live))))
+                else:
+                    line = random.randrange(20)
+                    live.append(allocator.allocate(random.randrange(1, 1 << 22), allocator.frames((f"f{line}", "/home/u/a.py", line)),
+                                                   random.randrange(2)))
+            file = self.dump(allocator.snapshot(), f"r{seed}.pickle", 2 + seed % 4)
+            places = {row["Memory"]: row for row in self.table(file, "places")}
+            for device in range(2):
+                row = places[f"GPU {device}, tensors"]
+                self.assertEqual(int(row["PeakBytes"]), allocator.peak[device])
+                self.assertEqual(int(row["EndBytes"]), allocator.sum[device])
+                rows = self.table(file, "holders", "--device", f"GPU {device}")
+                self.assertEqual(sum(int(each["Bytes"]) for each in rows), allocator.peak[device])
+
+    def test_a_history_that_begins_late(self):
+        allocator, _ = training()
+        document = allocator.snapshot()
+        whole = allocator.traces[0]
+        cut = len(whole) // 3
+        document["device_traces"] = [whole[cut:]]
+        place = self.place(self.dump(document))
+        # What was live at the cut, by this test's own sum.
+        live, peak = {}, 0
+        for at, event in enumerate(whole):
+            if event["action"] == "alloc":
+                live[event["addr"]] = event["size"]
+            elif event["action"] == "free_completed":
+                live.pop(event["addr"])
+            if at >= cut:
+                peak = max(peak, sum(live.values()))
+        self.assertEqual(int(place["PeakBytes"]), peak)
+        self.assertEqual(int(place["EndBytes"]), allocator.sum[0])
+        self.assertGreater(int(place["FreesOfEarlierMemory"]), 0)
+        text = self.run_command(TACHO, "memory", self.folder / "s.pickle").stdout.decode()
+        self.assertIn("allocated before the recording", text)
+
+    def test_no_history(self):
+        allocator, _ = training()
+        document = allocator.snapshot()
+        document["device_traces"] = [[]]
+        place = self.place(self.dump(document))
+        # Without a history the blocks' own sizes are known.
+        self.assertEqual(int(place["EndBytes"]), sum(segment["allocated_size"] for segment in document["segments"]))
+        # memory_snapshot() gives the segments alone.
+        self.assertEqual(self.place(self.dump(document["segments"], "segments.pickle"))["EndBytes"], place["EndBytes"])
+
+    def test_addresses_used_again_without_a_free(self):
+        allocator = Allocator()
+        frames = allocator.frames(TRAIN)
+        allocator.event("alloc", 0x1000, 100, frames)
+        allocator.event("alloc", 0x1000, 300, frames)
+        allocator.event("free_requested", 0x9000, 50, frames)
+        allocator.event("free_completed", 0x9000, 50, frames)
+        place = self.place(self.dump(allocator.snapshot(segments=False)))
+        self.assertEqual((place["AddressesUsedAgain"], place["FreesOfEarlierMemory"]), ("1", "1"))
+        self.assertEqual((place["BeforeBytes"], place["PeakBytes"], place["EndBytes"]), ("50", "350", "300"))
+
+    def test_out_of_memory(self):
+        allocator, _ = training(2)
+        allocator.traces[0].append({"action": "oom", "device_free": 1234, "size": 9 * MIB, "stream": 0, "time_us": allocator.time + 10,
+                                    "frames": allocator.frames(TRAIN)})
+        file = self.dump(allocator.snapshot())
+        self.assertEqual(self.place(file)["OutOfMemory"], "1")
+        self.assertIn("Memory ran out 1 time.", self.run_command(TACHO, "memory", file).stdout.decode())
+        self.assertIn("GPU 0 ran out of memory", self.run_command(TACHO, "info", file).stdout.decode())
+
+    def test_reserve_and_fragmentation(self):
+        allocator = Allocator()
+        allocator.event("segment_alloc", 0x7e0000000000, 100 * MIB, [])
+        allocator.allocate(40 * MIB, allocator.frames(TRAIN))
+        place = self.place(self.dump(allocator.snapshot(segments=False)))
+        self.assertEqual(int(place["ReservedAtPeakBytes"]), 100 * MIB)
+        text = self.run_command(TACHO, "memory", self.folder / "s.pickle").stdout.decode()
+        self.assertIn("Reserved: 100.00 MiB at the peak, 60.00 MiB of it free (60.0 %)", text)
+        self.assertIn("Fragmentation", text)
+
+    def test_two_runs_and_two_moments(self):
+        one, _ = training(6, leak=False)
+        other, _ = training(6, leak=True)
+        a, b = self.dump(one.snapshot(), "a.pickle"), self.dump(other.snapshot(), "b.pickle")
+        text = self.run_command(TACHO, "memory", a, b, "--by", "line", "--output-format", "csv").stdout.decode()
+        rows = {row["Line"]: row for row in csv.DictReader(io.StringIO(text))}
+        self.assertEqual(rows["model.py:5 __init__"]["ChangeBytes"], "0")
+        self.assertGreater(int(rows["train.py:47 log_loss"]["ChangeBytes"]), 0)
+        self.assertEqual(sum(int(row["ChangeBytes"]) for row in rows.values()), other.peak[0] - one.peak[0])
+        rows = {row["Line"]: row for row in self.table(b, "holders", "--by", "line", "--at", "20%", "90%")}
+        self.assertGreater(int(rows["train.py:47 log_loss"]["ChangeBytes"]), 0)
+
+    def test_json_is_whole(self):
+        allocator, _ = training()
+        document = json.loads(self.run_command(TACHO, "memory", self.dump(allocator.snapshot()), "--output-format", "json").stdout)
+        self.assertEqual([table["id"] for table in document["tables"]], ["places", "holders", "unfreed", "lifetimes", "curve"])
+        curve = next(table for table in document["tables"] if table["id"] == "curve")
+        self.assertEqual(max(row[1] for row in curve["rows"]), allocator.peak[0])
+
+    def test_text_fits_80_columns(self):
+        allocator, _ = training()
+        self.dump(allocator.snapshot())
+        text = self.run_command(TACHO, "memory", "s.pickle", env={"COLUMNS": "80"}).stdout.decode()
+        for line in text.splitlines():
+            if not line.startswith("  Peak") and ":" not in line:
+                self.assertLessEqual(len(line), 80, line)
+
+    def test_sql_sees_the_stacks(self):
+        allocator, _ = training(2)
+        file = self.dump(allocator.snapshot())
+        text = self.run_command(TACHO, "query", file, "SELECT count(*) AS n FROM tacho.allocation WHERE stack > 0", "--output-format", "csv").stdout.decode()
+        self.assertEqual(int(text.split()[1]), sum(e["action"] in ("alloc", "free_completed") for e in allocator.traces[0]))
+
+
+class Hostile(Memory):
+    def test_code_is_never_run(self):
+        class Evil:
+            def __reduce__(self):
+                return os.system, (f"touch {self.folder}/owned",)
+
+        Evil.folder = self.folder
+        for protocol in (2, 3, 4, 5):
+            for document in (Evil(), {"segments": [], "device_traces": [[Evil()]]}, [{"blocks": Evil()}]):
+                self.refused(pickle.dumps(document, protocol=protocol), "opcode")
+                self.assertFalse((self.folder / "owned").exists())
+
+    def test_other_pickles(self):
+        self.refused(pickle.dumps({"a": 1}), "no memory snapshot")
+        self.refused(pickle.dumps([1, 2]), "no memory snapshot")
+        self.refused(pickle.dumps({"a": b"bytes"}, protocol=4), "0x43")
+        self.refused(pickle.dumps({"a": {1, 2}}, protocol=4), "0x8f")
+
+    def test_damaged(self):
+        allocator, _ = training(2)
+        whole = pickle.dumps(allocator.snapshot())
+        for part in (2, 3, 10, len(whole) // 2, len(whole) - 1):
+            self.refused(whole[:part], name="cut.pickle") if part > 2 else None
+        for body in (b"\x80\x04}a.", b"\x80\x04]N\x85e.", b"\x80\x04}(\x8c\x01au.", b"\x80\x04h\x09.", b"\x80\x04}j\xff\xff\xff\xff.",
+                     b"\x80\x04]q\xffr\xff\xff\xff\x7f.", b"\x80\x04}u.", b"\x80\x04].", b"\x80\x04]]N."):
+            self.refused(body)
+        # Sizes that the file does not hold.
+        self.refused(b"\x80\x04}X" + struct.pack("<I", 0xfffffff0) + b"a")
+        self.refused(b"\x80\x04}\x8d" + struct.pack("<Q", 1 << 62) + b"a")
+        self.refused(b"\x80\x04]\x8a\xff" + b"\x01" * 255 + b"a.")
+
+    def test_values_of_other_kinds(self):
+        allocator = Allocator()
+        allocator.event("alloc", "text", 100, [])
+        allocator.event("alloc", 0x1000, -5, [])
+        allocator.event("alloc", 0x2000, 10, {"no": "list"})
+        allocator.event("teleport", 0x3000, 10, [])
+        document = allocator.snapshot(segments=False)
+        document["segments"] = [{"blocks": 7, "address": 1}, 5]
+        place = self.place(self.dump(document))
+        self.assertEqual(place["PeakBytes"], "10")
+        self.assertIn("teleport", self.run_command(TACHO, "info", self.folder / "s.pickle").stdout.decode())
+
+    def test_a_list_that_holds_itself(self):
+        loop = []
+        loop.append(loop)
+        self.refused(pickle.dumps(loop), "no memory snapshot")
+        frames = []
+        frames.append({"name": "f", "filename": "a.py", "line": 1, "frames": frames})
+        allocator = Allocator()
+        allocator.event("alloc", 0x1000, 100, frames)
+        allocator.event("alloc", 0x2000, 100, frames)
+        self.assertEqual(self.place(self.dump(allocator.snapshot(segments=False)))["PeakBytes"], "200")
+
+
+class Profiler(Memory):
+    def test_recorded_sums_are_torchs_own(self):
+        need_data()
+        for name in ("kineto_h100_qwen1.5-0.5b", "kineto_mi300x_qwen1.5-0.5b"):
+            file = DATA / "traces" / f"{name}.json.gz"
+            events = [e for e in json.load(gzip.open(file))["traceEvents"] if e.get("name") == "[memory]" and e["args"]["Device Type"] != 0]
+            events.sort(key=lambda e: e["ts"])
+            place = next(row for row in self.table(file, "places") if row["Memory"].startswith("GPU"))
+            self.assertEqual(int(place["PeakBytes"]), max(e["args"]["Total Allocated"] for e in events))
+            self.assertEqual(int(place["EndBytes"]), events[-1]["args"]["Total Allocated"])
+            self.assertEqual(int(place["ReservedMostBytes"]), max(e["args"]["Total Reserved"] for e in events))
+            self.assertEqual(int(place["Gaps"]), 0)
+            rows = self.table(file, "holders", "--device", "GPU")
+            self.assertEqual(sum(int(row["Bytes"]) for row in rows), int(place["PeakBytes"]))
+            self.assertTrue(any(row["Operator"].startswith(("aten::", "torch.nn")) for row in rows))
+
+    def test_a_file_without_memory(self):
+        path = self.folder / "t.json"
+        path.write_text(json.dumps({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1, "dur": 2,
+                                                     "args": {"device": 0, "stream": 7}}]}))
+        self.one_sentence(self.run_command(TACHO, "memory", path, code=1), "no allocations", "--memory")
+
+
+if __name__ == "__main__":
+    main()

@@ -282,6 +282,8 @@ class _Tracer:
                 _swap(function, self.pusher("torch.autograd." + name, "call"), self.pop)
         if not self.gpu:
             self.hook_without_emitter()
+        if os.environ.get("TACHO_MEMORY") == "1":
+            self.hook_optimizers()
         self.watch_compiler()
 
     # ---- ranges
@@ -423,6 +425,43 @@ class _Tracer:
         if hasattr(profiler, "_prepare_profiler"):
             profiler._prepare_profiler = before(profiler._prepare_profiler)
         profiler._enable_profiler, profiler._disable_profiler = begin, end
+
+    # ---- what memory is for (--memory)
+
+    def hook_optimizers(self):
+        """Marks say which memory parameters, gradients and states of optimizers are, after an optimizer's first two steps and
+        whenever it has others: what a step allocates anew is known by the pass that does."""
+        module = getattr(self.torch.optim, "optimizer", None)
+        register = getattr(module, "register_optimizer_step_post_hook", None)
+        if register is None:  # before 2.0
+            sys.stderr.write("tacho: --memory: PyTorch %s has no hook of optimizers; parameters, gradients and their states are "
+                             "told apart by when they are allocated and freed\n" % self.torch.__version__)
+            return
+        self.described = {}  # id of an optimizer -> (steps, its parameters and states)
+        register(self.describe)
+
+    def describe(self, optimizer, *_):
+        try:
+            steps, count = self.described.get(id(optimizer), (0, 0))
+            now = sum(len(group["params"]) for group in optimizer.param_groups) + len(optimizer.state)
+            self.described[id(optimizer)] = (steps + 1, now)
+            if steps >= 2 and now == count:
+                return
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    self.holds("parameter", parameter)
+                    self.holds("gradient", parameter.grad)
+            for state in list(optimizer.state.values()):
+                for value in state.values() if isinstance(state, dict) else ():
+                    self.holds("optimizer state", value)
+        except Exception:  # an optimizer of another shape: its memory is known by the passes
+            pass
+
+    def holds(self, what, tensor):
+        if not isinstance(tensor, self.torch.Tensor) or tensor.device.type == "cpu":
+            return
+        storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
+        self.library.tacho_mark_with(_bytes(what), ctypes.byref(_attributes(b"memory", storage.data_ptr())))
 
     # ---- torch.nn.functional
 

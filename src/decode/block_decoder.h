@@ -29,6 +29,11 @@ class BlockDecoder {
   /// Decodes a buffer. `completed` false: `bytes` is the whole payload of a buffer that the vendor's library still held
   /// when the process ended.
   virtual void block(const tape::BlockHeader& header, std::span<const std::byte> bytes, bool completed) = 0;
+  /// The row of table device of the GPU with this index, as the vendor's runtime numbers them in this process; 0 = none.
+  virtual int64_t gpu(int64_t index) {
+    static_cast<void>(index);
+    return 0;
+  }
   /// Call about once a second: writes rows that wait for others.
   virtual void settle() {}
   /// Call after the last block.

@@ -43,6 +43,7 @@ inline constexpr std::string_view kChoiceNames<AmdSource>[] = {"auto", "sdk", "h
   TEXT(cpu_events, "CPU counters, as TYPE:CONFIG of perf_event_open,..., read at samples and launches")     \
   TEXT(cpu_event_names, "their names, in the same order")                                                   \
   FLAG(launch_stacks, "read the Python stack at every call that launches device work")                      \
+  FLAG(memory, "record what PyTorch's allocators hand out and take back, with the Python stack")            \
   FLAG(all_driver_calls, "CUDA: record every driver call, not only those that launch")                      \
   FLAG(all_api_calls, "CUDA, HIP: record runtime calls that only ask, too")                                 \
   FLAG(hsa_calls, "AMD: record the calls of HSA, the layer below HIP")                                      \

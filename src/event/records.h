@@ -65,6 +65,7 @@ enum class RecordKind : uint8_t {
   kReading,
   kFields,
   kEnumeration,
+  kBlockMemory,
   kEnd
 };
 
@@ -259,6 +260,19 @@ struct AllocationRecord {
   uint64_t address;
   uint32_t name;  // string
   uint32_t reserved;
+};
+
+/// What a framework's allocator did with a device's memory. value: byte 0 AllocationOperation, byte 1 MemoryKind, byte 2
+/// AllocationLevel, byte 3 the device's index as the framework numbers it, 255 = none. A SampleRecord
+/// before it whose SampleHeader::launch is 2 is its call stack.
+struct BlockMemoryRecord {
+  RecordHeader header;
+  uint64_t time;  // host time
+  uint64_t bytes;
+  uint64_t address;
+  uint64_t in_use, reserved;  // of the allocator on that device afterwards; ~0 = not told
+  uint32_t name;              // string
+  uint32_t unused;
 };
 
 /// value: SyncKind. Host time unless flags has no kTimesAreHost: then device time of `queue`.
@@ -572,6 +586,7 @@ inline constexpr RecordInfo kRecordInfos[] = {
     {RecordKind::kReading, sizeof(ReadingRecord), "reading"},
     {RecordKind::kFields, sizeof(FieldsRecord), "fields"},
     {RecordKind::kEnumeration, sizeof(EnumerationRecord), "enumeration"},
+    {RecordKind::kBlockMemory, sizeof(BlockMemoryRecord), "block_memory"},
 };
 static_assert(sizeof(kRecordInfos) / sizeof(RecordInfo) == static_cast<size_t>(RecordKind::kEnd));
 /// schema_hash() with other records in place of kRecordInfos.

@@ -47,8 +47,8 @@ struct SampleHeader {
   SampleClock clock;
   PythonState python;
   uint8_t stack_whole;   // 1: the stack bytes reach to the thread's outermost frame
-  uint8_t launch;        // 1: read by the thread itself at a call that launches device work: no registers, no
-                         // native stack, and the record's period is 0
+  uint8_t launch;        // read by the thread itself, without registers and native stack; the record's period is 0.
+                         // 1: at a call that launches device work; 2: for the BlockMemoryRecord that comes next
   uint16_t chain;        // words of the frame-pointer chain
   uint16_t frames;       // words of Python frames
   uint64_t stack_begin;  // address of the first stack byte

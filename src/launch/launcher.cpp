@@ -142,6 +142,7 @@ void describe_run(trace::TraceWriter& writer, const LaunchOptions& options) {
   clock_gettime(CLOCK_REALTIME, &now);
   if (options.recording.target.api_args) about("api_args", "1");
   if (options.torch_trace) about("torch_trace", "1");
+  if (options.recording.target.memory) about("memory", "1");
   about("started_unix_ns", fmt::format("{}", now.tv_sec * 1'000'000'000LL + now.tv_nsec));
   for (const auto& [name, value] : recorded_environment()) about("env." + name, value);
 }
@@ -278,6 +279,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   environment_options.inject = options.inject;
   environment_options.extra = options.environment;
   if (torch) environment_options.extra.push_back(std::move(*torch));
+  if (torch && recording.target.memory) environment_options.extra.emplace_back("TACHO_MEMORY", "1");
   const std::vector<std::string> environment = target_environment(environment_options, result.warnings);
 
   const int64_t began = raw_now();

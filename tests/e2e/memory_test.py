@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Who holds memory: snapshots of PyTorch's allocators in every protocol of pickles, hostile ones, [memory] events of torch.profiler;
-peaks, owners and leaks against this test's own sums."""
+"""Who holds memory: snapshots of PyTorch's allocators in every protocol of pickles, hostile ones, [memory] events of torch.profiler,
+recordings with --memory; peaks, owners and leaks against this test's own sums."""
 import csv
 import gzip
 import io
@@ -10,7 +10,7 @@ import pickle
 import random
 import struct
 
-from harness import Case, DATA, TACHO, main, need_data
+from harness import DEBIAN_PYTHON, Case, DATA, TACHO, main, need_data
 
 MIB = 1 << 20
 
@@ -347,6 +347,31 @@ class Profiler(Memory):
         path.write_text(json.dumps({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1, "dur": 2,
                                                      "args": {"device": 0, "stream": 7}}]}))
         self.one_sentence(self.run_command(TACHO, "memory", path, code=1), "no allocations", "--memory")
+
+
+class Recorded(Memory):
+    def test_torchs_reports_reach_both(self):
+        """torch's CPU allocator reports while its profiler runs, through the function by which those of GPUs report always."""
+        script = self.folder / "script.py"
+        script.write_text("""
+import torch
+from torch.profiler import profile, ProfilerActivity
+keep = []
+with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as p:
+    for i in range(5):
+        keep.append(torch.zeros(1 << 20))
+        torch.zeros(3 << 20)
+print(sum(e.self_cpu_memory_usage for e in p.key_averages()))
+""")
+        if self.run_command(DEBIAN_PYTHON, "-c", "import torch", code=None).returncode != 0:
+            self.skipTest("no PyTorch")
+        plain = self.run_command(DEBIAN_PYTHON, script).stdout
+        traced = self.trace(DEBIAN_PYTHON, script, options=("--memory",))
+        self.assertEqual(plain, traced.stdout)
+        host = next(row for row in self.table("t.tacho", "places") if row["Memory"].startswith("Host"))
+        self.assertEqual(int(host["EndBytes"]) - int(host["BeforeBytes"]), 5 << 22)
+        self.assertGreaterEqual(int(host["PeakBytes"]) - int(host["BeforeBytes"]), (5 << 22) + (3 << 22))
+        self.assertEqual(int(host["Gaps"]), 0)
 
 
 if __name__ == "__main__":

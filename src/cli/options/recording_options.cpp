@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/files/run_name.h"
 #include "cli/files/writer_names.h"
 #include "cli/shared/chosen_ranks.h"
 #include "cli/shared/command_line.h"
@@ -117,6 +118,9 @@ constexpr OptionRow<Request> kOptions[] = {
      "also record the processes that outlive the program (daemons), until the last of them or Ctrl-C ends it"},
     {"--torch-trace", at<&Request::launch, &LaunchOptions::torch_trace>,
      "PyTorch's operators and modules as ranges, of a Python program that stays as it is"},
+    {"--memory", target_at<&Target::memory>,
+     "who holds memory: what PyTorch's allocators hand out and take back, with operators and modules; tacho memory "
+     "shows it"},
     {"--kernel-include", target_at<&Target::kernel_include>, "only kernels whose name matches this regular expression",
      "REGEX"},
     {"--kernel-exclude", target_at<&Target::kernel_exclude>, "no kernels whose name matches", "REGEX"},
@@ -239,8 +243,11 @@ Status complete(TraceRequest& r) {
   if (r.runtime)
     sources |= source::kApi | source::kDispatch | source::kCopy | source::kAllocation | source::kMarker | source::kSync;
   if (r.system || sources == 0) sources = source::kAll;
+  // Who holds memory is an operator; programs without Python have the calls of the runtime.
+  if (out.target.memory && may_run_python(r.launch.command)) r.launch.torch_trace = true;
   // Operators are ranges and find their kernels by the calls that launched them.
   if (r.launch.torch_trace) sources |= source::kMarker | source::kApi;
+  if (out.target.memory) sources |= source::kAllocation | source::kMarker | source::kApi;
   const bool stacks = out.target.sampler != event::Sampler::kOff;
   if (stacks) sources |= source::kSample;
   out.sources = sources;

@@ -63,6 +63,7 @@ class CuptiDecoder : public BlockDecoder {
   /// end of the records.
   void block(const tape::BlockHeader& header, std::span<const std::byte> bytes, bool completed = true) override;
   /// Call after the last buffer: writes the rows still held back and checks launches against kernels.
+  int64_t gpu(int64_t index) override { return device_row(static_cast<uint32_t>(index)); }
   void settle() override { work_.settle(); }
   void finish() override;
 

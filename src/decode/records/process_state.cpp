@@ -421,6 +421,8 @@ void ProcessState::record(const tape::BlockHeader& block, const std::byte* at, c
       return take(as<event::FillRecord>(at));
     case RecordKind::kAllocation:
       return take(as<event::AllocationRecord>(at), block);
+    case RecordKind::kBlockMemory:
+      return take(as<event::BlockMemoryRecord>(at), block);
     case RecordKind::kSync:
       return take(as<event::SyncRecord>(at), block);
     case RecordKind::kPush:
@@ -545,6 +547,7 @@ void ProcessState::settle() {
 
 void ProcessState::finish() {
   if (samples_) samples_->finish();
+  finish_block_memory();
   for (auto& [kind, decoder] : blocks_) decoder->finish();
   work_.finish(row());
   int64_t open_ranges = 0;

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/number_map.h"
 #include "decode/block_decoder.h"
 #include "decode/clock_map.h"
 #include "decode/process_context.h"
@@ -190,6 +191,8 @@ class ProcessState : public ProcessContext {
   void take(const event::CopyRecord& record, const tape::BlockHeader& block);
   void take(const event::FillRecord& record);
   void take(const event::AllocationRecord& record, const tape::BlockHeader& block);
+  void take(const event::BlockMemoryRecord& record, const tape::BlockHeader& block);
+  void finish_block_memory();
   void take(const event::SyncRecord& record, const tape::BlockHeader& block);
   void take(const event::MessageRecord& record, const tape::BlockHeader& block);
   void take(const event::ArgumentsRecord& record, const tape::BlockHeader& block);
@@ -223,7 +226,10 @@ class ProcessState : public ProcessContext {
   std::vector<std::unique_ptr<Thread>> threads_;  // by index
   tsl::robin_map<uint32_t, Lines> lines_;         // by thread id
   std::vector<std::string> cpu_events_;
-  std::vector<KnownMarker> known_markers_;  // direct-mapped cache by hash
+  NumberMap<2>
+      block_memory_;  // shapes of a framework's memory: by the device's index and the rest of the record's value
+  std::map<int64_t, int64_t> block_memory_names_;  // strings by shape
+  std::vector<KnownMarker> known_markers_;         // direct-mapped cache by hash
   tsl::robin_map<uint64_t, Range> ranges_;
   std::array<std::vector<int64_t>, static_cast<size_t>(event::Domain::kEnd)> functions_;
   ModuleCache& modules_;

@@ -608,7 +608,10 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
   if ((!unwound_.whole && !python_whole) || header.python == event::PythonState::kTruncated)
     line_.push_back(plain_frame(event::FrameKind::kTruncated, "[truncated]"));
 
-  add_row(record, header.clock);
+  if (header.launch == 2)
+    memory_stacks_[record.tid] = stack_of_line();
+  else
+    add_row(record, header.clock);
   return true;
 }
 

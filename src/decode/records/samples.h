@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "decode/process_context.h"
@@ -58,6 +59,12 @@ class ProcessSamples {
   void continue_after_exec(uint64_t cpu_time) { cpu_time_ = cpu_time; }
   /// `bytes`: the whole record. False when it is malformed.
   bool sample(const tape::BlockHeader& block, const event::SampleRecord& record, std::span<const std::byte> bytes);
+
+  /// The row of the stack that the thread read for the BlockMemoryRecord which comes next; 0 = it read none.
+  int64_t take_memory_stack(uint32_t tid) {
+    const auto found = memory_stacks_.find(tid);
+    return found == memory_stacks_.end() ? 0 : std::exchange(found.value(), 0);
+  }
 
   /// Looks up the functions and source lines of native frames, which takes too long while the drainer runs.
   void finish();
@@ -139,6 +146,7 @@ class ProcessSamples {
   tsl::robin_map<uint64_t, int64_t, Mixed> stacks_;               // parent row << 32 | frame row
   tsl::robin_map<uint64_t, int64_t, Mixed> tracks_;               // tid << 1 | clock
   std::map<std::pair<CodeModule*, uint64_t>, int64_t> routines_;  // module, address in it -> frame row
+  tsl::robin_map<uint32_t, int64_t> memory_stacks_;               // by thread id
   uint64_t cpu_time_ = 0;                                         // ns
   std::vector<int64_t> line_;                                     // scratch: frame rows, innermost first
   // Frame rows of the last stack, outermost first, with the row of the stack up to each. The next stack shares most of

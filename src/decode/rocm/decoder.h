@@ -41,6 +41,11 @@ class RocprofilerDecoder : public BlockDecoder {
 
   void define(const std::byte* at, const event::RecordHeader& header) override;
   void block(const tape::BlockHeader& header, std::span<const std::byte> bytes, bool completed) override;
+  int64_t gpu(int64_t index) override {
+    for (const auto& [handle, agent] : agents_)
+      if (agent.gpu && agent.row != 0 && agent.index == index) return agent.row;
+    return 0;
+  }
   void settle() override { work_.settle(); }
   void finish() override;
 

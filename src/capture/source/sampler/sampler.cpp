@@ -524,27 +524,25 @@ constexpr uint64_t kLeastOfChild = 500'000;
 
 constinit std::atomic<bool> g_launch_stacks{false};
 
-void record_launch_stack(uint64_t correlation) {
-  if (correlation == 0 || !tape::enabled(tape::source_bit::kSample)) return;
-  Thread* const thread = g_threads.get();
-  // A runtime's call and the driver's call in it have the same number: the outer one counts.
-  if (thread == nullptr || thread->last_launch == correlation) return;
-  thread->last_launch = correlation;
-  if (thread->launch_scratch == nullptr) thread->launch_scratch = map_scratch<PythonScratch>();
-  if (thread->launch_scratch == nullptr) return tape::count_dropped(event::Table::kSample);
+namespace {
+
+// A stack of Python frames, read by the thread itself. `of`: SampleHeader::launch.
+void record_own_stack(Thread& thread, uint64_t correlation, uint8_t of) {
+  if (thread.launch_scratch == nullptr) thread.launch_scratch = map_scratch<PythonScratch>();
+  if (thread.launch_scratch == nullptr) return tape::count_dropped(event::Table::kSample);
   const int kept_errno = errno;
-  PythonScratch& scratch = *thread->launch_scratch;
+  PythonScratch& scratch = *thread.launch_scratch;
   const auto sp = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-  const bool own_stack = sp >= thread->stack_low && sp < thread->stack_high;
+  const bool own_stack = sp >= thread.stack_low && sp < thread.stack_high;
   Prober prober;
   event::SampleHeader header{};
   header.clock = g_clock;
-  header.launch = 1;
+  header.launch = of;
   uint32_t frames = 0;
-  header.python = python_frames(prober, sp, own_stack ? thread->stack_high : 0, scratch, frames);
+  header.python = python_frames(prober, sp, own_stack ? thread.stack_high : 0, scratch, frames);
   if (frames == 0 && header.python != event::PythonState::kBroken) {
-    if (thread->waiting == nullptr) thread->waiting = map_scratch<WaitingScratch>();
-    if (thread->waiting != nullptr) header.python = waiting_frames(*thread->waiting, scratch, frames);
+    if (thread.waiting == nullptr) thread.waiting = map_scratch<WaitingScratch>();
+    if (thread.waiting != nullptr) header.python = waiting_frames(*thread.waiting, scratch, frames);
   }
   header.frames = static_cast<uint16_t>(frames);
   errno = kept_errno;
@@ -562,6 +560,22 @@ void record_launch_stack(uint64_t correlation) {
   memcpy(at, &header, sizeof header);
   memcpy(at + sizeof header, scratch.words, frames * sizeof(uint64_t));
   tape::commit();
+}
+
+}  // namespace
+
+void record_launch_stack(uint64_t correlation) {
+  if (correlation == 0 || !tape::enabled(tape::source_bit::kSample)) return;
+  Thread* const thread = g_threads.get();
+  // A runtime's call and the driver's call in it have the same number: the outer one counts.
+  if (thread == nullptr || thread->last_launch == correlation) return;
+  thread->last_launch = correlation;
+  record_own_stack(*thread, correlation, 1);
+}
+
+void record_memory_stack() {
+  if (!tape::enabled(tape::source_bit::kSample)) return;
+  if (Thread* const thread = g_threads.get()) record_own_stack(*thread, 0, 2);
 }
 
 void stop() {

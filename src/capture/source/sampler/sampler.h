@@ -31,6 +31,12 @@ inline void launch_stack(uint64_t correlation) {
   if (__builtin_expect(g_launch_stacks.load(std::memory_order_relaxed), 0)) record_launch_stack(correlation);
 }
 
+void record_memory_stack();
+/// Before a BlockMemoryRecord: the Python stack of what the record tells, under the same conditions.
+inline void memory_stack() {
+  if (__builtin_expect(g_launch_stacks.load(std::memory_order_relaxed), 0)) record_memory_stack();
+}
+
 /// Ends sampling of this process for good: no timer goes off after it, and none is made.
 void stop();
 

@@ -29,7 +29,8 @@ class BlockDecoder {
   /// Decodes a buffer. `completed` false: `bytes` is the whole payload of a buffer that the vendor's library still held
   /// when the process ended.
   virtual void block(const tape::BlockHeader& header, std::span<const std::byte> bytes, bool completed) = 0;
-  /// The row of table device of the GPU with this index, as the vendor's runtime numbers them in this process; 0 = none.
+  /// The row of table device of the GPU with this index, as the vendor's runtime numbers them in this process; 0 =
+  /// none.
   virtual int64_t gpu(int64_t index) {
     static_cast<void>(index);
     return 0;

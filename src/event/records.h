@@ -262,9 +262,9 @@ struct AllocationRecord {
   uint32_t reserved;
 };
 
-/// What a framework's allocator did with a device's memory. value: byte 0 AllocationOperation, byte 1 MemoryKind, byte 2
-/// AllocationLevel, byte 3 the device's index as the framework numbers it, 255 = none. A SampleRecord
-/// before it whose SampleHeader::launch is 2 is its call stack.
+/// What a framework's allocator did with a device's memory. value: byte 0 AllocationOperation, byte 1 MemoryKind,
+/// byte 2 AllocationLevel, byte 3 the device's index as the framework numbers it, 255 = none. A SampleRecord before
+/// it whose SampleHeader::launch is 2 is its call stack.
 struct BlockMemoryRecord {
   RecordHeader header;
   uint64_t time;  // host time

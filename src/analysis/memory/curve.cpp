@@ -1,8 +1,8 @@
 // One pass in order of time (curve.h).
 //
 // What was live before the recording is known afterwards: it is what was freed in it without having been allocated.
-// Until then sums are without it, which moves them all by the same amount and no peak. Where the allocator tells its own
-// sum, that counts.
+// Until then sums are without it, which moves them all by the same amount and no peak. Where the allocator tells its
+// own sum, that counts.
 #include "analysis/memory/curve.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Which line of the program's own code a stack, Python's open functions or an operator's place stands for, as texts with
-// numbers.
+// Which line of the program's own code a stack, Python's open functions or an operator's place stands for, as texts
+// with numbers.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ class MemoryLines {
   uint32_t of_functions(std::span<const int64_t> functions);
   /// Of an operator's place, "/home/u/train.py:31".
   uint32_t of_place(std::string_view place);
-  /// Whether a stack lies in the optimizer, the backward or the forward pass, by torch's files; nullopt = it does not say.
+  /// Whether a stack lies in the optimizer, the backward or the forward pass, by torch's files; nullopt = it does not
+  /// say.
   std::optional<OperatorPhase> phase_of_stack(int64_t stack);
 
   const std::string& text(uint32_t number) const { return texts_[number]; }

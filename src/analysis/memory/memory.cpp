@@ -1,5 +1,5 @@
-// The two passes over the allocations of a trace (memory.h): the first finds sums and peaks, the second whose the memory
-// was. Memory is bounded by what is live together, not by the number of allocations.
+// The two passes over the allocations of a trace (memory.h): the first finds sums and peaks, the second whose the
+// memory was. Memory is bounded by what is live together, not by the number of allocations.
 #include "analysis/memory/memory.h"
 
 #include <tsl/robin_map.h>
@@ -100,7 +100,7 @@ class OwnerPass {
   struct Live {
     int64_t bytes, start, call_end;
     uint32_t place, line, node;
-    int64_t name;  // string: what was allocated
+    int64_t name;  // string: the program's range around it, else what was allocated
     OperatorPhase phase;
     bool known;  // the phase
     std::optional<MemoryUse> told;
@@ -158,7 +158,8 @@ class OwnerPass {
               .place = static_cast<uint32_t>(step.place),
               .line = 0,
               .node = call != nullptr ? call->outer : 0,
-              .name = trace::cell<column::AllocationShape::name>(trace_, row.dim),
+              .name = row.range != 0 ? trace::cell<column::Label::name>(trace_, row.range)
+                                     : trace::cell<column::AllocationShape::name>(trace_, row.dim),
               .phase = row.phase,
               .known = call != nullptr,
               .told = {}};

@@ -26,7 +26,7 @@ std::string_view to_string(MemoryUse use);
 struct MemoryOwner {
   std::string line;       ///< "train.py:31 forward", of the program's own code; empty = unknown
   std::string module;     ///< place in the model; empty = unknown
-  std::string operation;  ///< operator of the framework, else what was allocated ("buffer")
+  std::string operation;  ///< operator of the framework, else the program's range around it, else its kind ("buffer")
   MemoryUse use = MemoryUse::kOther;
   struct Amount {
     int64_t bytes = 0, count = 0;

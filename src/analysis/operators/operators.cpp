@@ -502,7 +502,11 @@ class OperatorSweep {
     if (known.memory && visitor_.described)
       visitor_.described(process_of(marker.track), marker.payload,
                          trace::text<column::Label::name>(trace_, marker.dim));
-    if (!known.kind.is || trace::cell<column::Label::kind>(trace_, marker.dim) != event::MarkerKind::kPushPop) return;
+    if (trace::cell<column::Label::kind>(trace_, marker.dim) != event::MarkerKind::kPushPop) return;
+    if (!known.kind.is) {
+      if (visitor_.allocation) ranges_open_.push(marker.track, marker.start, marker.duration, marker.dim);
+      return;
+    }
     uint64_t number = known.kind.link;
     if (number == 0 && trace::cell<column::Label::payload>(trace_, marker.dim) == event::PayloadKind::kInteger)
       number = static_cast<uint64_t>(marker.payload) + (known.torch ? 0 : 1);
@@ -570,6 +574,7 @@ class OperatorSweep {
                             .reserved = row.reserved};
     const auto& stack = open_.at(row.track, row.start);
     if (!stack.empty()) what.phase = stack.back().value.phase;
+    if (const auto& ranges = ranges_open_.at(row.track, row.start); !ranges.empty()) what.range = ranges.back().value;
     functions_around_.clear();
     for (const auto& each : functions_open_.at(row.track, row.start)) functions_around_.push_back(each.value);
     what.functions = functions_around_;
@@ -732,6 +737,7 @@ class OperatorSweep {
   std::unordered_map<std::string, uint32_t> text_of_;
   std::unordered_map<std::array<uint32_t, 5>, uint32_t, KeyHash> child_of_;
   walk::OpenRanges<Open> open_;
+  walk::OpenRanges<int64_t> ranges_open_;     // of the program's own, rows of table label; for visitor_.allocation
   walk::OpenRanges<int64_t> functions_open_;  // Python's, rows of table function; for visitor_.allocation
   std::vector<int64_t> functions_around_;
   std::map<std::pair<uint32_t, int64_t>, int64_t> counts_;  // of calls, by (node, track)

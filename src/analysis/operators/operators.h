@@ -136,12 +136,13 @@ struct GraphNodeWork {
 struct OperatorAllocation {
   int64_t track = 0, start = 0, dim = 0, bytes = 0, address = 0, stack = 0, in_use = 0, reserved = 0;
   OperatorPhase phase = OperatorPhase::kForward;
+  int64_t range = 0;                        ///< the innermost range of the program's own, row of table label; 0 = none
   std::span<const int64_t> functions = {};  ///< Python's that are open, rows of table function, innermost last
 };
 
 struct OperatorVisitor {
-  /// Called for each row of table allocation in the order of their starts, with the operator's call in which it happened;
-  /// nullptr = none. `tree`: as far as it is known.
+  /// Called for each row of table allocation in the order of their starts, with the operator's call in which it
+  /// happened; nullptr = none. `tree`: as far as it is known.
   std::function<void(const OperatorAllocation& allocation, const OperatorCall* call, const OperatorTree& tree)>
       allocation = {};
   /// Called for each mark of --memory that says what an address holds ("parameter"), among the allocations.

@@ -329,7 +329,8 @@ void ProcessState::take(const event::AllocationRecord& record, const tape::Block
                               .dim = shape,
                               .correlation = static_cast<int64_t>(record.correlation),
                               .bytes = record.bytes == ~0ULL ? kUnknown : static_cast<int64_t>(record.bytes),
-                              .address = static_cast<int64_t>(record.address)});
+                              .address = static_cast<int64_t>(record.address),
+                              .stack = samples_ ? samples_->take_memory_stack(thread(block).tid) : 0});
 }
 
 void ProcessState::take(const event::SyncRecord& record, const tape::BlockHeader& block) {

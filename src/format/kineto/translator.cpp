@@ -212,8 +212,8 @@ void Translator::tensor(const Event& event, int64_t track) {
                               .reserved = on_device ? told(event.total_reserved) : kUnknown});
 }
 
-// The device that torch numbers `index`. AMD's kernels are numbered by another list than its allocators: where one device
-// ran work and one has tensors, they are the same. `tensors`: how many have tensors. 0 = it cannot be told.
+// The device that torch numbers `index`. AMD's kernels are numbered by another list than its allocators: where one
+// device ran work and one has tensors, they are the same. `tensors`: how many have tensors. 0 = it cannot be told.
 int64_t Translator::device_of_tensors(int64_t index, Owners::ScopeId scope, size_t tensors) {
   constexpr int64_t kMost = 64;
   auto& tracker = owners_.tracker();

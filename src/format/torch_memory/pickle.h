@@ -1,5 +1,5 @@
-// The few opcodes of Python's pickles that data made of dicts, lists, tuples, texts and numbers need. No other opcode is
-// obeyed, so reading a pickle never imports, calls or makes anything that the file names.
+// The few opcodes of Python's pickles that data made of dicts, lists, tuples, texts and numbers need. No other opcode
+// is obeyed, so reading a pickle never imports, calls or makes anything that the file names.
 #pragma once
 
 #include <cstddef>

@@ -480,7 +480,8 @@ class Reader {
 }  // namespace
 
 bool accepts(std::string_view, std::string_view head, bool folder) {
-  // The protocol, then a frame, an empty dict or list, or what other pickles begin with, which are refused with a reason.
+  // The protocol, then a frame, an empty dict or list, or what other pickles begin with, which are refused with a
+  // reason.
   return !folder && head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5 &&
          std::string_view("\x95}](c").find(head[2]) != std::string_view::npos;
 }

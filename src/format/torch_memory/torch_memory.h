@@ -15,9 +15,9 @@ namespace tacho::format::torch_memory {
 bool accepts(std::string_view path, std::string_view head, bool folder);
 
 /// Reads the history of each device, and the blocks and segments that were there at the end, as rows of table
-/// allocation with call stacks. Memory that the history does not show being allocated is allocated at its begin. Nothing
-/// that a pickle asks for is run (pickle.h). Sizes are what tensors asked for. Errors: the file is cut off, damaged or
-/// no snapshot.
+/// allocation with call stacks. Memory that the history does not show being allocated is allocated at its begin.
+/// Nothing that a pickle asks for is run (pickle.h). Sizes are what tensors asked for. Errors: the file is cut off,
+/// damaged or no snapshot.
 Result<std::shared_ptr<const trace::Trace>> read(const std::string& path);
 Status read_into(const std::string& path, trace::TraceWriter& writer);
 

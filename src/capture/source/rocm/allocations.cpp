@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "capture/room/pages.h"
 #include "capture/source/rocm/rocm.h"
+#include "capture/source/sampler/sampler.h"
 #include "tape/writer.h"
 
 namespace tacho::capture::rocm {
@@ -45,6 +46,7 @@ uint32_t owner_of(uint64_t address) {
 
 void write(event::AllocationOperation operation, uint64_t address, const TrackedAllocation& allocation,
            uint64_t correlation, uint64_t start, uint64_t end) {
+  if (tape::configuration().memory) sampler::memory_stack();
   if (auto* const record = tape::begin<event::AllocationRecord>(
           event::RecordKind::kAllocation, event::Table::kAllocation,
           static_cast<uint32_t>(operation) | static_cast<uint32_t>(allocation.kind) << 8 | allocation.device << 16)) {

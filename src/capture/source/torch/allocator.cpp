@@ -1,7 +1,7 @@
-// What PyTorch's allocators hand out and take back (--memory). Their code reports each block to a function of libc10.so,
-// which hands it to torch.profiler; libtacho.so, which stands before libc10.so in the order of symbols, has the same
-// function. It records and passes on. The allocators of CUDA, ROCm and the CPU all report through it, with the block's
-// size as it is counted in torch.cuda.memory_allocated(), and with that sum.
+// What PyTorch's allocators hand out and take back (--memory). Their code reports each block to a function of
+// libc10.so, which hands it to torch.profiler; libtacho.so, which stands before libc10.so in the order of symbols,
+// has the same function. It records and passes on. The allocators of CUDA, ROCm and the CPU all report through it,
+// with the block's size as it is counted in torch.cuda.memory_allocated(), and with that sum.
 //
 // The names are those of two C++ functions; before 2.0 their sums were int64_t:
 //   void c10::reportMemoryUsageToProfiler(void*, int64_t, size_t, size_t, c10::Device)
@@ -36,7 +36,8 @@ static_assert(sizeof(Device) == 2);
 constinit std::atomic<void*> g_next_memory{nullptr}, g_next_out_of_memory{nullptr};
 constinit std::atomic<uint32_t> g_name{0};
 
-// torch's own function. The caller's library depends on the one that has it, and dlsym of its handle does not find ours.
+// torch's own function. The caller's library depends on the one that has it, and dlsym of its handle does not find
+// ours.
 void* next(std::atomic<void*>& slot, const char* name, const void* caller) {
   void* found = slot.load(std::memory_order_relaxed);
   if (__builtin_expect(found != nullptr, 1)) return found;

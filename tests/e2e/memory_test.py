@@ -342,6 +342,31 @@ class Profiler(Memory):
             self.assertEqual(sum(int(row["Bytes"]) for row in rows), int(place["PeakBytes"]))
             self.assertTrue(any(row["Operator"].startswith(("aten::", "torch.nn")) for row in rows))
 
+    def memory_event(self, ts, size, address, device, total, name="[memory]", **more):
+        return {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": name, "pid": 1, "tid": 1, "ts": ts,
+                "args": {"Bytes": size, "Addr": address, "Device Id": device, "Device Type": 1, "Total Allocated": total,
+                         "Total Reserved": 4096, **more}}
+
+    def test_gpus_without_work_and_out_of_memory(self):
+        path = self.folder / "t.json"
+        path.write_text(json.dumps({"traceEvents": [
+            self.memory_event(1, 100, 1, 0, 100), self.memory_event(2, 300, 2, 1, 300), self.memory_event(3, -300, 2, 1, 0),
+            self.memory_event(4, 5000, 0, 1, 0, "[OutOfMemory]")]}))
+        places = {row["Memory"]: row for row in self.table(path, "places")}
+        self.assertEqual(places["GPU 0, tensors"]["PeakBytes"], "100")
+        self.assertEqual(places["GPU 1, tensors"]["PeakBytes"], "300")
+        self.assertEqual((places["GPU 0, tensors"]["OutOfMemory"], places["GPU 1, tensors"]["OutOfMemory"]), ("0", "1"))
+
+    def test_operators_and_lines_of_python(self):
+        path = self.folder / "t.json"
+        path.write_text(json.dumps({"traceEvents": [
+            {"ph": "X", "cat": "python_function", "name": "/home/u/train.py(31): step", "pid": 1, "tid": 1, "ts": 0, "dur": 100, "args": {}},
+            {"ph": "X", "cat": "cpu_op", "name": "aten::linear", "pid": 1, "tid": 1, "ts": 10, "dur": 50, "args": {"External id": 1}},
+            self.memory_event(20, 1000, 1, 0, 1000), self.memory_event(70, 7, 2, 0, 1007)]}))
+        rows = {row["Bytes"]: row for row in self.table(path, "holders")}
+        self.assertEqual((rows["1000"]["Operator"], rows["1000"]["Line"]), ("aten::linear", "train.py:31 step"))
+        self.assertEqual((rows["7"]["Operator"], rows["7"]["Line"]), ("tensor", "train.py:31 step"))
+
     def test_a_file_without_memory(self):
         path = self.folder / "t.json"
         path.write_text(json.dumps({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1, "dur": 2,

@@ -407,6 +407,7 @@ void add_next_steps(Sections& out, const trace::Trace& trace, const SummaryOptio
   suggest(fmt::format("view {}", file), "the timeline, in a browser");
   if (trace.property(Table::kEnd, 0, "torch_trace") == "1")
     suggest(fmt::format("stats {} --by operator", file), "or --by module");
+  if (trace.property(Table::kEnd, 0, "memory") == "1") suggest(fmt::format("memory {}", file), "who holds the memory");
   suggest(fmt::format("stats {} --by {}", file, sampled ? "line" : "api"));
   if (sampled) suggest(fmt::format("flame {}", file));
   suggest(fmt::format("export {} -f pftrace", file), "open in ui.perfetto.dev");

@@ -1,0 +1,229 @@
+// Sums, peaks and owners of memory: what was there before, sums that an allocator tells, levels that do not add up, uses.
+#include "analysis/memory/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "analysis/memory/answers.h"
+#include "trace/rows.h"
+
+namespace tacho::analysis {
+namespace {
+
+using event::AllocationLevel;
+using event::AllocationOperation;
+using event::kUnknown;
+namespace row = event::row;
+
+struct MemoryMaker {
+  std::unique_ptr<trace::TraceWriter> writer = trace::must(trace::TraceWriter::create_temporary());
+  int64_t process = writer->dimension(row::Process{.pid = 7, .name = writer->string("train")});
+  int64_t thread = writer->dimension(row::Thread{.process = process, .tid = 7});
+  int64_t track = writer->dimension(
+      row::Track{.kind = event::TrackKind::kThread, .process = process, .thread = thread, .native = 7});
+  int64_t device =
+      writer->dimension(row::Device{.kind = event::DeviceKind::kGpu, .index = 0, .name = writer->string("Fast")});
+
+  void add(int64_t time, AllocationOperation operation, int64_t address, int64_t bytes,
+           AllocationLevel level = AllocationLevel::kBlock, int64_t in_use = kUnknown, int64_t reserved = kUnknown) {
+    const int64_t shape = writer->dimension(row::AllocationShape{.operation = operation,
+                                                                 .memory = event::MemoryKind::kDevice,
+                                                                 .device = device,
+                                                                 .name = writer->string("tensor"),
+                                                                 .level = level});
+    writer->add(row::Allocation{.track = track,
+                                .start = time,
+                                .duration = 0,
+                                .dim = shape,
+                                .bytes = bytes,
+                                .address = address,
+                                .in_use = in_use,
+                                .reserved = reserved});
+  }
+  void allocate(int64_t time, int64_t address, int64_t bytes, int64_t in_use = kUnknown, int64_t reserved = kUnknown) {
+    add(time, AllocationOperation::kAllocate, address, bytes, AllocationLevel::kBlock, in_use, reserved);
+  }
+  void free(int64_t time, int64_t address, int64_t bytes = kUnknown, int64_t in_use = kUnknown,
+            int64_t reserved = kUnknown) {
+    add(time, AllocationOperation::kFree, address, bytes, AllocationLevel::kBlock, in_use, reserved);
+  }
+  void range(int64_t start, int64_t end, const char* name, const char* category) {
+    writer->add(row::Marker{.track = track,
+                            .start = start,
+                            .duration = end - start,
+                            .dim = writer->dimension(row::Label{.name = writer->string(name),
+                                                                .kind = event::MarkerKind::kPushPop,
+                                                                .domain = writer->string("torch"),
+                                                                .category = writer->string(category)})});
+  }
+  MemoryReport report(const MemoryOptions& options = {}) {
+    return trace::must(memory_report(*trace::must(writer->finish_and_open()), options));
+  }
+};
+
+MemoryUse use_of(const MemoryPlace& place, int64_t bytes) {
+  for (const MemoryOwner& owner : place.owners)
+    if (owner.all.bytes == bytes) return owner.use;
+  ADD_FAILURE() << "no owner of " << bytes;
+  return MemoryUse::kOther;
+}
+
+TEST(Memory, WhatWasThereBeforeIsKnownByItsFrees) {
+  MemoryMaker made;
+  made.allocate(10, 1, 100);
+  made.free(20, 99, 1000);
+  made.allocate(30, 2, 50);
+  made.free(40, 1);
+  const MemoryReport report = made.report();
+  ASSERT_EQ(report.places.size(), 1u);
+  const MemoryPlace& place = report.places[0];
+  EXPECT_EQ(place.before, 1000);
+  EXPECT_EQ(place.peak, 1100);
+  EXPECT_EQ(place.peak_time, 10);
+  EXPECT_EQ(place.end, 50);
+  EXPECT_EQ(place.before_frees, 1);
+}
+
+TEST(Memory, TheAllocatorsOwnSumCounts) {
+  MemoryMaker made;
+  made.allocate(10, 1, 100, 5100, 8000);
+  made.allocate(20, 2, 200, 5300, 9000);
+  made.free(30, 1, 100, 5200, 9000);
+  made.free(40, 77, 300, 4900, 9000);  // there before
+  const MemoryPlace place = made.report().places[0];
+  EXPECT_EQ(place.before, 5000);
+  EXPECT_EQ(place.peak, 5300);
+  EXPECT_EQ(place.end, 4900);
+  EXPECT_EQ(place.reserved_at_peak, 9000);
+  EXPECT_EQ(place.gaps, 0);
+}
+
+TEST(Memory, SumsThatDoNotFollowAreGaps) {
+  MemoryMaker made;
+  made.allocate(10, 1, 100, 100);
+  made.allocate(20, 2, 100, 900);  // an event of 700 bytes is missing
+  made.free(30, 2, 100, 800);
+  const MemoryPlace place = made.report().places[0];
+  EXPECT_EQ(place.gaps, 1);
+  EXPECT_EQ(place.peak, 900);
+  EXPECT_EQ(place.end, 800);
+  EXPECT_EQ(memory_doubts(place).size(), 1u);
+}
+
+TEST(Memory, SegmentsAreTheReserveOfBlocksAndNoMemoryBeside) {
+  MemoryMaker made;
+  made.add(5, AllocationOperation::kAllocate, 4096, 1000, AllocationLevel::kSegment);
+  made.allocate(10, 4096, 400);
+  made.free(20, 4096);
+  made.add(30, AllocationOperation::kFree, 4096, 1000, AllocationLevel::kSegment);
+  const MemoryReport report = made.report();
+  ASSERT_EQ(report.places.size(), 1u);
+  EXPECT_EQ(report.places[0].peak, 400);
+  EXPECT_EQ(report.places[0].reserved_at_peak, 1000);
+  EXPECT_EQ(report.places[0].reserved_end, 0);
+}
+
+TEST(Memory, CallsOfTheRuntimeAreMemoryOfTheirOwn) {
+  MemoryMaker made;
+  made.add(5, AllocationOperation::kAllocate, 4096, 1000, AllocationLevel::kRuntime);
+  made.allocate(10, 4096, 400);
+  const MemoryReport report = made.report();
+  ASSERT_EQ(report.places.size(), 2u);
+  EXPECT_EQ(report.places[0].peak, 1000);
+  EXPECT_EQ(report.places[1].name, "GPU 0: Fast, tensors");
+  EXPECT_EQ(report.places[1].peak, 400);
+}
+
+TEST(Memory, AddressesUsedAgainAndSizesThatAreUnknown) {
+  MemoryMaker made;
+  made.allocate(10, 1, 100);
+  made.allocate(20, 1, 300);
+  made.allocate(30, 2, kUnknown);
+  made.free(40, 3, kUnknown);
+  const MemoryPlace place = made.report().places[0];
+  EXPECT_EQ(place.peak, 300);
+  EXPECT_EQ(place.reused, 1);
+  EXPECT_EQ(place.unsized, 1);
+  EXPECT_EQ(place.unsized_frees, 1);
+  EXPECT_EQ(memory_doubts(place).size(), 3u);
+}
+
+TEST(Memory, OutOfMemoryChangesNoSum) {
+  MemoryMaker made;
+  made.allocate(10, 1, 100);
+  made.add(20, AllocationOperation::kOutOfMemory, 0, kUnknown);
+  const MemoryPlace place = made.report().places[0];
+  EXPECT_EQ(place.failures, 1);
+  EXPECT_EQ(place.peak, 100);
+}
+
+TEST(Memory, UsesByWhenMemoryIsAllocatedAndFreed) {
+  MemoryMaker made;
+  made.range(100, 200, "nn.Module.Net.forward", "module Net @ /u/train.py:3");
+  made.range(110, 120, "torch.nn.functional.linear", "function @ /u/net.py:9");
+  made.allocate(111, 1, 10);
+  made.free(115, 1);
+  made.allocate(112, 2, 20);
+  made.range(300, 400, "torch.autograd.backward", "call @ /u/train.py:4");
+  made.range(310, 320, "LinearBackward", "backward");
+  made.range(330, 340, "LinearBackward", "backward");
+  made.allocate(311, 3, 30);
+  made.free(331, 2);
+  made.allocate(312, 4, 40);
+  made.free(332, 4);
+  made.range(500, 600, "Optimizer.step#SGD.step", "optimizer @ /u/train.py:5");
+  made.allocate(510, 5, 50);
+  const MemoryReport report = made.report();
+  const MemoryPlace& place = report.places[0];
+  EXPECT_EQ(use_of(place, 10), MemoryUse::kTemporary);
+  EXPECT_EQ(use_of(place, 20), MemoryUse::kActivation);
+  EXPECT_EQ(use_of(place, 30), MemoryUse::kGradient);
+  EXPECT_EQ(use_of(place, 40), MemoryUse::kTemporary);
+  EXPECT_EQ(use_of(place, 50), MemoryUse::kOptimizer);
+  for (const MemoryOwner& owner : place.owners)
+    if (owner.all.bytes == 20) {
+      EXPECT_EQ(owner.line, "net.py:9");
+      EXPECT_EQ(owner.module, "Net");
+      EXPECT_EQ(owner.operation, "torch.nn.functional.linear");
+    }
+}
+
+TEST(Memory, MarksSayWhatMemoryIsFor) {
+  MemoryMaker made;
+  made.allocate(10, 4096, 100);
+  made.writer->add(row::Marker{.track = made.track,
+                               .start = 20,
+                               .duration = 0,
+                               .dim = made.writer->dimension(row::Label{.name = made.writer->string("parameter"),
+                                                                        .kind = event::MarkerKind::kMark,
+                                                                        .domain = made.writer->string("torch"),
+                                                                        .category = made.writer->string("memory"),
+                                                                        .payload = event::PayloadKind::kInteger}),
+                               .payload = 4096});
+  EXPECT_EQ(use_of(made.report().places[0], 100), MemoryUse::kParameter);
+}
+
+TEST(Memory, MomentsSeeWhatIsLiveThen) {
+  MemoryMaker made;
+  made.allocate(10, 1, 100);
+  made.allocate(20, 2, 200);
+  made.free(30, 1);
+  made.allocate(40, 3, 1000);
+  const MemoryReport report = made.report({.buckets = 8, .moments = {15, 35}});
+  ASSERT_EQ(report.places[0].owners.size(), 1u);
+  const MemoryOwner& owner = report.places[0].owners[0];
+  EXPECT_EQ(owner.live[0].bytes, 1200);  // the peak
+  EXPECT_EQ(owner.live[1].bytes, 1200);  // the end
+  EXPECT_EQ(owner.live[2].bytes, 100);
+  EXPECT_EQ(owner.live[3].bytes, 200);
+}
+
+TEST(Memory, TracesWithoutAllocationsHaveNoPlace) {
+  MemoryMaker made;
+  EXPECT_TRUE(made.report().places.empty());
+}
+
+}  // namespace
+}  // namespace tacho::analysis

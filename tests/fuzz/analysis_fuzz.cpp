@@ -97,8 +97,9 @@ void stacks(const Trace& trace, uint64_t choice) {
   tacho::analysis::stack_rows(*tree, StackBy::kStack);
   tacho::analysis::stack_rows(*tree, StackBy::kFunction);
   if (options.lines) tacho::analysis::stack_rows(*tree, StackBy::kLine);
-  tacho::analysis::folded_stacks(*tree, choice / 8 % 2 == 0);
-  tacho::analysis::speedscope_json(*tree, "input");
+  const auto drop = [](std::string_view) {};
+  tacho::analysis::folded_stacks(*tree, choice / 8 % 2 == 0, drop);
+  tacho::analysis::speedscope_json(*tree, "input", drop);
   tacho::analysis::stack_rows(tacho::analysis::own_code(*tree), StackBy::kFunction);
 }
 

@@ -16,8 +16,8 @@
 #include "base/format.h"
 #include "base/saturating.h"
 #include "base/text/demangle.h"
+#include "base/text/json_writer.h"
 #include "base/text/utf8.h"
-#include "report/value.h"
 #include "trace/read/operator_causes.h"
 #include "trace/read/rows.h"
 #include "walk/calls/call_index.h"
@@ -30,7 +30,6 @@ namespace tacho::analysis {
 
 using event::kUnknown;
 using event::Table;
-using report::JsonValue;
 namespace column = event::column;
 
 std::string_view to_string(StackPart part) {
@@ -839,8 +838,8 @@ std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by) {
   return rows;
 }
 
-std::string folded_stacks(const StackTree& tree, bool gpu) {
-  std::string out;
+void folded_stacks(const StackTree& tree, bool gpu, const PutText& put) {
+  std::string line;
   std::vector<uint32_t> path;
   for (size_t i = 1; i < tree.nodes.size(); ++i) {
     const int64_t ns = gpu ? tree.nodes[i].gpu_ns : tree.nodes[i].host_ns;
@@ -848,62 +847,81 @@ std::string folded_stacks(const StackTree& tree, bool gpu) {
     path.clear();
     for (uint32_t at = static_cast<uint32_t>(i); at != 0; at = tree.nodes[at].parent)
       path.push_back(tree.nodes[at].frame);
+    line.clear();
     for (size_t k = path.size(); k-- > 0;) {
       std::string label = valid_utf8(frame_label(tree.frames[path[k]]));
       for (char& c : label)
         if (c == ';' || (c >= 0 && c < ' ')) c = ':';
-      out += label;
-      out += k == 0 ? " " : ";";
+      line += label;
+      line += k == 0 ? " " : ";";
     }
     // At least 1: what ran for less than a microsecond is still there.
-    out += fmt::format("{}\n", std::max<int64_t>(ns / 1000 + (ns % 1000 >= 500 ? 1 : 0), 1));
+    line += fmt::format("{}\n", std::max<int64_t>(ns / 1000 + (ns % 1000 >= 500 ? 1 : 0), 1));
+    put(line);
   }
-  return out;
 }
 
-std::string speedscope_json(const StackTree& tree, std::string_view name) {
-  JsonValue frames = JsonValue::list(), profiles = JsonValue::list();
+namespace {
+
+// The elements of an array, by `element`, which appends to a text and says whether there is one of that number.
+void put_array(const StackTree& tree, const PutText& put, auto element) {
+  std::string text;
+  bool first = true;
+  put("[");
+  for (size_t i = 1; i < tree.nodes.size(); ++i) {
+    text.assign(first ? "" : ",");
+    if (!element(i, text)) continue;
+    put(text);
+    first = false;
+  }
+  put("]");
+}
+
+}  // namespace
+
+void speedscope_json(const StackTree& tree, std::string_view name, const PutText& put) {
+  put("{\"$schema\": \"https://www.speedscope.app/file-format-schema.json\",\"name\": " + json_quoted(name) +
+      ",\"exporter\": \"tacho\",\"activeProfileIndex\": 0,\"shared\": {\"frames\": [");
   for (size_t i = 1; i < tree.frames.size(); ++i) {
     const StackFrame& frame = tree.frames[i];
-    JsonValue one = JsonValue::object({{"name", frame.name}});
+    std::string one = i == 1 ? "{\"name\": " : ",{\"name\": ";
+    append_json_quoted(one, frame.name);
     if (const std::string& where = frame.file.empty() ? frame.module : frame.file; !where.empty())
-      one.set("file", where);
-    if (frame.line > 0) one.set("line", frame.line);
-    frames.add(std::move(one));
+      one += ",\"file\": " + json_quoted(where);
+    if (frame.line > 0) one += fmt::format(",\"line\": {}", frame.line);
+    put(one += "}");
   }
+  put("]},\"profiles\": [");
   for (const bool gpu : {false, true}) {
     const int64_t total = gpu ? tree.gpu_ns : tree.host_ns;
     if (gpu && total == 0) continue;
-    JsonValue samples = JsonValue::list(), weights = JsonValue::list();
+    const auto time = [&](size_t i) { return gpu ? tree.nodes[i].gpu_ns : tree.nodes[i].host_ns; };
+    put(fmt::format(
+        "{}{{\"type\": \"sampled\",\"name\": \"{}\",\"unit\": \"nanoseconds\",\"startValue\": 0,\"endValue\": {},\"samples\": ",
+        gpu ? "," : "",
+        gpu         ? "device time by launching stack"
+        : tree.wall ? "host, wall time"
+                    : "host, CPU time",
+        total));
     std::vector<uint32_t> path;
-    for (size_t i = 1; i < tree.nodes.size(); ++i) {
-      const int64_t ns = gpu ? tree.nodes[i].gpu_ns : tree.nodes[i].host_ns;
-      if (ns <= 0) continue;
+    put_array(tree, put, [&](size_t i, std::string& text) {
+      if (time(i) <= 0) return false;
       path.clear();
       for (uint32_t at = static_cast<uint32_t>(i); at != 0; at = tree.nodes[at].parent)
         path.push_back(tree.nodes[at].frame - 1);
-      std::reverse(path.begin(), path.end());
-      samples.add(JsonValue::list_of(path));
-      weights.add(ns);
-    }
-    profiles.add(JsonValue::object({{"type", "sampled"},
-                                    {"name", gpu         ? "device time by launching stack"
-                                             : tree.wall ? "host, wall time"
-                                                         : "host, CPU time"},
-                                    {"unit", "nanoseconds"},
-                                    {"startValue", 0},
-                                    {"endValue", total},
-                                    {"samples", std::move(samples)},
-                                    {"weights", std::move(weights)}}));
+      text += '[';
+      for (size_t k = path.size(); k-- > 0;) text += fmt::format("{}{}", path[k], k == 0 ? "" : ",");
+      text += ']';
+      return true;
+    });
+    put(",\"weights\": ");
+    put_array(tree, put, [&](size_t i, std::string& text) {
+      if (time(i) > 0) text += fmt::format("{}", time(i));
+      return time(i) > 0;
+    });
+    put("}");
   }
-  return JsonValue::object({{"$schema", "https://www.speedscope.app/file-format-schema.json"},
-                            {"name", name},
-                            {"exporter", "tacho"},
-                            {"activeProfileIndex", 0},
-                            {"shared", JsonValue::object({{"frames", std::move(frames)}})},
-                            {"profiles", std::move(profiles)}})
-             .text() +
-         "\n";
+  put("]}\n");
 }
 
 }  // namespace tacho::analysis

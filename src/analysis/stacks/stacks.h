@@ -129,11 +129,13 @@ enum class StackBy { kStack, kFunction, kLine };
 /// kLine the tree must have been made with StackOptions::lines.
 std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by);
 
+/// Gets a text piece by piece.
+using PutText = std::function<void(std::string_view)>;
 /// Lines of "root;outer;inner 1234", in microseconds since folded stacks hold counts. `gpu`: device instead of host
 /// time.
-std::string folded_stacks(const StackTree& tree, bool gpu);
+void folded_stacks(const StackTree& tree, bool gpu, const PutText& put);
 /// speedscope's file format: a sampled profile of host time and one of device time.
-std::string speedscope_json(const StackTree& tree, std::string_view name);
+void speedscope_json(const StackTree& tree, std::string_view name, const PutText& put);
 /// Where a frame lies: "/home/u/train.py:12", else its executable or library.
 std::string place_text(const StackFrame& frame);
 /// The text of a frame in a stack: "function (file.py:12)" for Python, the function for others.

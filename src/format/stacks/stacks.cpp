@@ -28,9 +28,11 @@ Result<analysis::StackTree> tree_of(const trace::Trace& trace, const ExportOptio
   return tree;
 }
 
-Status write_file(const std::string& path, std::string_view text, bool overwrite, std::vector<std::string>& written) {
+// A file of what `fill` writes piece by piece: with many names it is larger than the memory that a command may use.
+template <typename Fill>
+Status write_file(const std::string& path, bool overwrite, std::vector<std::string>& written, Fill fill) {
   TACHO_ASSIGN(OutputFile file, OutputFile::create(path, overwrite));
-  file.write(text);
+  fill([&](std::string_view text) { file.write(text); });
   TACHO_TRY(file.commit());
   written.push_back(path);
   return {};
@@ -56,17 +58,19 @@ Status write_folded(const trace::Trace& trace, const ExportTarget& target, const
     const bool host = tree.host_ns > 0 || tree.gpu_ns == 0;
     if (host && tree.gpu_ns > 0)
       options.remark("standard output holds host time alone; -o FILE also writes device time, as FILE.gpu.folded");
-    return write_file(target.file, analysis::folded_stacks(tree, !host), options.overwrite, written);
+    return write_file(target.file, options.overwrite, written,
+                      [&](const analysis::PutText& put) { analysis::folded_stacks(tree, !host, put); });
   }
   if (tree.gpu_ns == 0)
-    return write_file(target.file, analysis::folded_stacks(tree, false), options.overwrite, written);
+    return write_file(target.file, options.overwrite, written,
+                      [&](const analysis::PutText& put) { analysis::folded_stacks(tree, false, put); });
   auto gpu = std::filesystem::path(target.file);
   gpu.replace_filename(gpu.stem().string() + ".gpu" + gpu.extension().string());
   std::vector<OutputFile> files;  // both or none
   for (const bool device : {false, true}) {
     const std::string path = device ? gpu.string() : target.file;
     TACHO_ASSIGN(OutputFile file, OutputFile::create(path, options.overwrite));
-    file.write(analysis::folded_stacks(tree, device));
+    analysis::folded_stacks(tree, device, [&](std::string_view text) { file.write(text); });
     files.push_back(std::move(file));
   }
   TACHO_TRY(OutputFile::commit_all(files));
@@ -78,8 +82,9 @@ Status write_speedscope(const trace::Trace& trace, const ExportTarget& target, c
                         std::vector<std::string>& written) {
   TACHO_ASSIGN(const analysis::StackTree tree, tree_of(trace, options, true));
   const auto command = trace.property(event::Table::kEnd, 0, "command");
-  return write_file(target.file, analysis::speedscope_json(tree, command ? *command : std::string_view("tacho")),
-                    options.overwrite, written);
+  return write_file(target.file, options.overwrite, written, [&](const analysis::PutText& put) {
+    analysis::speedscope_json(tree, command ? *command : std::string_view("tacho"), put);
+  });
 }
 
 void put_flame_run(JsonWriter& json, const FlameInput& input) {

@@ -258,6 +258,7 @@ void leave_out_repeated(std::vector<std::string>& files, const std::vector<std::
     const std::string stem(plain.substr(0, plain.rfind('.')));
     const auto beside = [&](const char* ending) { return written.contains(stem + ending); };
     if (plain.ends_with(".csv")) return beside(".json");
+    if (plain.ends_with(".sqlite")) return beside(".tacho") || beside(".rpd") || beside(".db") || beside(".json");
     return named_like_perfetto(file) &&
            (beside(".tacho") || beside(".rpd") || beside(".db") || beside(".json") || beside(""));
   });

@@ -53,8 +53,8 @@ std::span<const Writer> writers();
 std::span<const Reader> readers();
 
 /// Takes out of `files` what repeats another output of the same run and holds less: Perfetto's X.pftrace beside
-/// X.tacho, X.rpd, X.db or X.json; P_results.pftrace beside a CSV file P_*_trace.csv of rocprofv3, which `parts` may
-/// name; and rocprof v1's X.csv beside X.json. Packed or not.
+/// X.tacho, X.rpd, X.db or X.json; nsys' X.sqlite beside those; P_results.pftrace beside a CSV file P_*_trace.csv of
+/// rocprofv3, which `parts` may name; and rocprof v1's X.csv beside X.json. Packed or not.
 void leave_out_repeated(std::vector<std::string>& files, const std::vector<std::string>& parts = {});
 
 /// Appends the contents of a file in a foreign format to `writer` while reading it. False, without appending anything,

@@ -128,6 +128,7 @@ class NsysSqlite(Case):
                 ("INSERT INTO NVTX_EVENTS VALUES (10, NULL, 75, NULL, NULL, NULL, 'model', ?, NULL, NULL, 9)", (self.TID,)),
                 ("INSERT INTO NVTX_EVENTS VALUES (20, 90, 59, NULL, NULL, NULL, NULL, ?, NULL, 3, 9)", (self.TID,)),
                 ("INSERT INTO NVTX_EVENTS VALUES (30, NULL, 34, NULL, NULL, NULL, 'own text', ?, NULL, NULL, 0)", (self.TID,)),
+                ("INSERT INTO NVTX_EVENTS VALUES (40, 45, 70, NULL, NULL, NULL, 'of a text file', ?, NULL, NULL, 0)", (self.TID,)),
                 ("INSERT INTO OSRT_API VALUES (1, 2, ?, 4)", (self.TID,))]
 
     def query(self, sql):
@@ -137,7 +138,7 @@ class NsysSqlite(Case):
     def test_files_of_nsys(self):
         self.nsys(self.TABLES.values(), self.own_rows())
         self.assertEqual(self.query("SELECT l.name, l.domain, l.kind, m.start, m.duration FROM marker m JOIN label l ON l.id = m.dim ORDER BY m.start"),
-                         [["registered", "model", "push/pop", "20", "70"], ["own text", "NVTX", "mark", "30", "0"]])
+                         [["registered", "model", "push/pop", "20", "70"], ["own text", "NVTX", "mark", "30", "0"], ["of a text file", "NVTX", "push/pop", "40", "5"]])
         self.assertEqual(self.query("SELECT name, domain FROM function WHERE id > 0"), [["cudaLaunchKernel", "cuda_runtime"]])
         self.assertEqual(self.query("SELECT name, grid_x, group_x FROM kernel WHERE id > 0"), [["kernel", "128", "64"]])
         self.assertEqual(self.query("SELECT p.pid, t.tid FROM thread t JOIN process p ON p.id = t.process WHERE t.id > 0"), [["77", "78"]])
@@ -153,6 +154,18 @@ class NsysSqlite(Case):
         # Without StringIds it is no file of nsys.
         self.nsys(["CREATE TABLE other (id INTEGER)"])
         self.one_sentence(self.run_command(TACHO, "info", "nsys.sqlite", code=1), "no export of nsys")
+
+    def test_folders(self):
+        """A file of nsys in a folder is a trace, beside a recording of its name it is a repetition."""
+        self.run_command(BUILD / "tests" / "bad_trace", "r0.tacho", "one_pid")
+        (self.folder / "f").mkdir()
+        self.run_command(TACHO, "export", "r0.tacho", "-f", "nsys-sqlite", "-o", "f/r0.sqlite")
+        alone = self.run_command(TACHO, "ranks", "f", code=None).stderr.decode()
+        self.assertIn("f/r0.sqlite", alone)
+        (self.folder / "r0.tacho").rename(self.folder / "f/r0.tacho")
+        beside = self.run_command(TACHO, "ranks", "f", code=None).stderr.decode()
+        self.assertIn("f/r0.tacho", beside)
+        self.assertNotIn("sqlite", beside)
 
     def test_bad_rows_are_counted(self):
         rows = self.own_rows()

@@ -360,7 +360,10 @@ class Reader {
   }
 
   void read_marker(const NamedScan& scan) {
-    const int64_t type = scan.number(2);
+    // Ranges that were imported as text files are ranges, too.
+    const int64_t told = scan.number(2), type = told == kNvtxtPushPop    ? kNvtxPushPop
+                                                : told == kNvtxtStartEnd ? kNvtxStartEnd
+                                                                         : told;
     if (type == kNvtxDomain || type == kNvtxCategory || type == kNvtxThread) return;
     const bool mark = type == kNvtxMark;
     if (!mark && type != kNvtxPushPop && type != kNvtxStartEnd)

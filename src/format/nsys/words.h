@@ -10,7 +10,7 @@ namespace tacho::format::nsys {
 
 /// NVTX_EVENTS.eventType.
 inline constexpr int64_t kNvtxCategory = 33, kNvtxMark = 34, kNvtxThread = 39, kNvtxPushPop = 59, kNvtxStartEnd = 60,
-                         kNvtxDomain = 75;
+                         kNvtxtPushPop = 70, kNvtxtStartEnd = 71, kNvtxDomain = 75;
 
 template <typename Word>
 struct NumberedWord {

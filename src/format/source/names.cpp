@@ -7,7 +7,7 @@
 namespace tacho::format {
 namespace {
 
-constexpr std::array<std::string_view, 4> kEndings = {".tacho", ".rpd", ".db", ".json"};
+constexpr std::array<std::string_view, 5> kEndings = {".tacho", ".rpd", ".db", ".json", ".sqlite"};
 constexpr std::array<std::string_view, 2> kPerfettoEndings = {".pftrace", ".perfetto-trace"};
 
 }  // namespace

@@ -128,7 +128,7 @@ Status list_traces(const std::vector<std::string>& inputs, std::vector<std::stri
     }
     if (found.empty())
       return fail(
-          "{}: no trace lies in this folder ({} other file{}); traces end in .tacho, .json, .rpd, .db, .pftrace or "
+          "{}: no trace lies in this folder ({} other file{}); traces end in .tacho, .json, .rpd, .db, .sqlite, .pftrace or "
           ".perfetto-trace, and packed ones in .gz or .zst behind that",
           input, others, others == 1 ? "" : "s");
     if (others > 0)

@@ -471,6 +471,44 @@ int operator_stats(const std::string& file, analysis::OperatorBy by, bool shapes
   return show(answer, **trace, options);
 }
 
+// By the names of events, one row each.
+int name_stats(const std::string& file, const std::string& by_text, const analysis::StatOptions& options,
+               const report::ShowOptions& show_options) {
+  const auto by = analysis::parse_by(by_text);
+  if (!by) {
+    static const std::vector<std::string> kWords = {
+        "kernel", "api",    "copy",   "fill",   "marker", "domain",   "sync", "overhead", "allocation", "process",
+        "rank",   "thread", "device", "stream", "stack",  "function", "line", "operator", "module"};
+    const std::string best = nearest(by_text, kWords);
+    return complain(kBadInput,
+                    best.empty() ? by.error().message : fmt::format("--by {}: did you mean --by {}?", by_text, best));
+  }
+  const auto trace = open_trace(file);
+  if (!trace) return complain(kBadInput, trace.error().message);
+  const auto table = analysis::StatTable::make(**trace, *by, options);
+  if (!table) return complain(kBadInput, table.error().message);
+  const bool bytes = *by == analysis::By::kCopy || *by == analysis::By::kFill;
+  const bool overlap = *by == analysis::By::kMarker || (*by == analysis::By::kApi && options.nested);
+  Answer answer = name_answer(*table, bytes, options.per_shape && *by == analysis::By::kKernel,
+                              overlap ? std::string_view() : rows_of(*by));
+  answer.notes = name_notes(*table, *by);
+  if (bytes) {
+    std::vector<analysis::StatRow> rows;
+    for (size_t i = 0; i < table->size(); ++i) rows.push_back(table->row(i));
+    if (const std::string unsized = analysis::unsized_sentence(rows); !unsized.empty())
+      answer.remarks.push_back(fmt::format("{}: {}", *by == analysis::By::kCopy ? "copies" : "fills", unsized));
+  }
+  answer.when_empty = fmt::format("{}: no {} records", file, by_text);
+  if (table->size() == 0 && table->left_out() > 0) {
+    answer.when_empty += fmt::format(" but {} {}", table->left_out(),
+                                     *by == analysis::By::kApi ? "of operators and functions that call each other: see "
+                                                                 "--by operator, --by line, or --nested"
+                                                               : "of the profiler itself");
+    answer.notes.clear();
+  }
+  return show(answer, **trace, show_options);
+}
+
 }  // namespace
 
 int run_stats(int argc, char** argv) {
@@ -550,39 +588,7 @@ int run_stats(int argc, char** argv) {
     return complain(kBadInput,
                     fmt::format("--graph-nodes goes with --by operator or module, not with --by {}", by_text));
   if (const auto place = analysis::parse_place(by_text)) return place_stats(file, *place, by_text, show_options);
-  const auto by = analysis::parse_by(by_text);
-  if (!by) {
-    static const std::vector<std::string> kWords = {
-        "kernel", "api",    "copy",   "fill",   "marker", "domain",   "sync", "overhead", "allocation", "process",
-        "rank",   "thread", "device", "stream", "stack",  "function", "line", "operator", "module"};
-    const std::string best = nearest(by_text, kWords);
-    return complain(kBadInput,
-                    best.empty() ? by.error().message : fmt::format("--by {}: did you mean --by {}?", by_text, best));
-  }
-  const auto trace = open_trace(file);
-  if (!trace) return complain(kBadInput, trace.error().message);
-  const auto table = analysis::StatTable::make(**trace, *by, options);
-  if (!table) return complain(kBadInput, table.error().message);
-  const bool bytes = *by == analysis::By::kCopy || *by == analysis::By::kFill;
-  const bool overlap = *by == analysis::By::kMarker || (*by == analysis::By::kApi && options.nested);
-  Answer answer = name_answer(*table, bytes, options.per_shape && *by == analysis::By::kKernel,
-                              overlap ? std::string_view() : rows_of(*by));
-  answer.notes = name_notes(*table, *by);
-  if (bytes) {
-    std::vector<analysis::StatRow> rows;
-    for (size_t i = 0; i < table->size(); ++i) rows.push_back(table->row(i));
-    if (const std::string unsized = analysis::unsized_sentence(rows); !unsized.empty())
-      answer.remarks.push_back(fmt::format("{}: {}", *by == analysis::By::kCopy ? "copies" : "fills", unsized));
-  }
-  answer.when_empty = fmt::format("{}: no {} records", file, by_text);
-  if (table->size() == 0 && table->left_out() > 0) {
-    answer.when_empty += fmt::format(" but {} {}", table->left_out(),
-                                     *by == analysis::By::kApi ? "of operators and functions that call each other: see "
-                                                                 "--by operator, --by line, or --nested"
-                                                               : "of the profiler itself");
-    answer.notes.clear();
-  }
-  return show(answer, **trace, show_options);
+  return name_stats(file, by_text, options, show_options);
 }
 
 }  // namespace tacho::cli

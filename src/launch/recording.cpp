@@ -62,6 +62,9 @@ Status check(const Recording& recording) {
   }
   if (recording.writer.aggregate && recording.writer.ring_size != 0)
     return fail("--aggregate keeps no events, so --ring has nothing to keep: choose one");
+  if (recording.writer.memory_keep_ns != 0 && (recording.writer.aggregate || recording.writer.ring_size != 0))
+    return fail("--memory-keep is a ring by time of everything but memory: leave {} out",
+                recording.writer.aggregate ? "--aggregate" : "--ring");
   if (recording.target.sampler == event::Sampler::kPerf && recording.target.sample_clock == event::SampleClock::kWall)
     return fail("--sampler perf samples CPU time; for wall time use --sampler timer");
   return {};

@@ -398,6 +398,32 @@ print(sum(e.self_cpu_memory_usage for e in p.key_averages()))
         self.assertGreaterEqual(int(host["PeakBytes"]) - int(host["BeforeBytes"]), (5 << 22) + (3 << 22))
         self.assertEqual(int(host["Gaps"]), 0)
 
+    def test_memory_keep(self):
+        script = self.folder / "fill.py"
+        script.write_text("""
+import time, numpy
+import pyopencl as cl
+context = cl.Context([cl.get_platforms()[0].get_devices()[0]])
+queue = cl.CommandQueue(context)
+first = cl.Buffer(context, cl.mem_flags.READ_WRITE, 1 << 20)
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    for i in range(200):
+        cl.enqueue_fill_buffer(queue, first, numpy.int32(0), 0, 64)
+    queue.finish()
+last = cl.Buffer(context, cl.mem_flags.READ_WRITE, 1 << 21)
+""")
+        if self.run_command(DEBIAN_PYTHON, "-c", "import pyopencl", code=None).returncode != 0:
+            self.skipTest("no PyOpenCL")
+        self.trace(DEBIAN_PYTHON, script, options=("--memory", "--memory-keep", "200ms"))
+        self.assertEqual(self.place("t.tacho")["PeakBytes"], str(3 << 20))
+        text = self.run_command(TACHO, "query", "t.tacho", "SELECT min(start) - (SELECT min(start) FROM tacho.allocation) AS n FROM tacho.fill",
+                                "--output-format", "csv").stdout.decode()
+        self.assertGreater(int(text.split()[1]), 500_000_000)  # the first fills are gone
+        for options, needle in ((("--memory-keep", "1s"), "--memory"), (("--memory", "--memory-keep", "often"), "60s"),
+                                (("--memory", "--memory-keep", "1s", "--ring", "1M"), "--ring")):
+            self.one_sentence(self.trace("true", options=options, output="u.tacho", code=125), needle)
+
 
 if __name__ == "__main__":
     main()

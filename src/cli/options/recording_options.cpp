@@ -11,6 +11,7 @@
 #include "cli/shared/chosen_ranks.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/suggest.h"
+#include "cli/shared/time_text.h"
 
 namespace tacho::cli {
 namespace {
@@ -207,6 +208,14 @@ constexpr OptionRow<Request> kOptions[] = {
        return {};
      },
      "keep only the newest events, about this many bytes", "SIZE"},
+    {"--memory-keep",
+     [](Request& r, const std::string& text) -> Status {
+       const auto ns = parse_moment("+" + text, 0, 0, "--memory-keep");
+       if (!ns || *ns <= 0) return fail("--memory-keep {}: write a time, such as 60s or 5min", text);
+       recording(r).writer.memory_keep_ns = static_cast<uint64_t>(*ns);
+       return {};
+     },
+     "with --memory: keep all allocations, and of everything else about this time before the end (60s)", "TIME"},
     {"--aggregate", recording_at<&Recording::writer, &trace::WriterOptions::aggregate>,
      "keep no events, only count, sum, min, max and histogram per name and shape"},
     {"--pool-size", choose_pool_size, "most shared memory between program and tacho (default 256M)", "SIZE"},

@@ -43,6 +43,7 @@ constexpr Need kNeeds[] = {
     {"--api-args", "API calls, kernels or copies among what is recorded",
      records<source::kApi | source::kDispatch | source::kCopy>},
     {"--sync-trace", "the waits that --runtime-trace and --sys-trace record", records<source::kSync>},
+    {"--memory-keep", "--memory", [](const TraceRequest& r) { return r.launch.recording.target.memory; }},
     {"--graph-trace", kKernels, records<source::kDispatch>},
     {"--kernel-include", kKernels, records<source::kDispatch>},
     {"--kernel-exclude", kKernels, records<source::kDispatch>},

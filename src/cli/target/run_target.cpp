@@ -281,7 +281,10 @@ int run_target(TraceRequest& request) {
     complain(kOk,
              "--device-counters: nothing was read; where the notes of tacho info give no reason, no process used an "
              "AMD GPU through rocprofiler-sdk");
-  if (request.launch.torch_trace) {
+  // --memory brings the operators along: a program without PyTorch lacks nothing that was asked for.
+  const bool asked = !request.launch.recording.target.memory ||
+                     std::find(request.given.begin(), request.given.end(), "--torch-trace") != request.given.end();
+  if (request.launch.torch_trace && asked) {
     const auto sentence = analysis::torch_sentence(**trace);
     if (!sentence) return complain(kOwnError, sentence.error().message);
     if (!sentence->empty()) complain(0, *sentence);

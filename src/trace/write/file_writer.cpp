@@ -10,6 +10,7 @@
 #include <array>
 #include <cassert>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <tuple>
@@ -129,7 +130,7 @@ class FileWriter final : public TraceWriter {
     updates_.resize(kUpdateColumns);
     if (options.aggregate) {
       for (auto& merger : mergers_) merger = std::make_unique<SummaryMerger>(kMaxPairs);
-    } else if (options.ring_size == 0) {
+    } else if (options.ring_size == 0 && options.memory_keep_ns == 0) {
       for (auto& totals : totals_) totals.merger = std::make_unique<SummaryMerger>();
     }
   }
@@ -206,10 +207,10 @@ class FileWriter final : public TraceWriter {
     if (row.size() != columns || (timed && !event::is_time(row[event::column::Fact::start])))
       return lose(0, table, LossReason::kBadInput, 1);
     Buffer& buffer = buffers_[static_cast<size_t>(table)];
-    if (stopped_ && !is_kept(table)) {
+    if (stopped_ && !stays(table)) {
       return lose(0, table, failed_ != 0 ? LossReason::kWriteError : LossReason::kMaxSize, 1);
     }
-    if (options_.aggregate && !is_kept(table) && !event::is_timed(table))
+    if (options_.aggregate && !stays(table) && !event::is_timed(table))
       return lose(0, table, LossReason::kAggregated, 1);
     if (buffer.values == nullptr) buffer.values.reset(new int64_t[columns * stride_]);
     int64_t* cell = buffer.values.get() + buffer.rows;
@@ -442,7 +443,7 @@ class FileWriter final : public TraceWriter {
     bool grown = false;
     for (size_t t = 0; t < event::kFactTables; ++t) {
       Buffer& buffer = buffers_[t];
-      if (buffer.rows == 0 || is_kept(static_cast<Table>(t))) continue;
+      if (buffer.rows == 0 || stays(static_cast<Table>(t))) continue;
       counts[t] = buffer.rows;
       grown |= buffer.rows != buffer.on_disk;
     }
@@ -459,6 +460,7 @@ class FileWriter final : public TraceWriter {
         stopped_ = true;
       } else if (write_section(SectionKind::kSlab, slab_, counts)) {
         if (options_.ring_size > 0) text_at_slab_.try_emplace(slab_.sequence, text_at_next_slab_);
+        if (options_.memory_keep_ns > 0) written_at_[slab_.sequence] = std::chrono::steady_clock::now();
         for (size_t t = 0; t < event::kFactTables; ++t) {
           if (counts[t] > 0) buffers_[t].on_disk = counts[t];
         }
@@ -476,7 +478,7 @@ class FileWriter final : public TraceWriter {
       slab_ = {};
       text_at_next_slab_ = all_text_;
     }
-    if (options_.ring_size > 0) turn_ring();
+    if (options_.ring_size > 0 || options_.memory_keep_ns > 0) turn_ring();
   }
 
   // Would a slab of this size respect --max-size?
@@ -526,12 +528,26 @@ class FileWriter final : public TraceWriter {
       // Names count, too: those that came since the oldest slab began.
       if (slabs < 2) return;
       const uint64_t sequence = sections[oldest].sequence;
+      if (options_.memory_keep_ns > 0) {
+        const auto written = written_at_.find(sequence);
+        if (written == written_at_.end() ||
+            std::chrono::steady_clock::now() - written->second <= std::chrono::nanoseconds(options_.memory_keep_ns))
+          return;
+        written_at_.erase(written);
+        lose_slab(oldest, LossReason::kRingOverwritten);
+        continue;
+      }
       const auto began = text_at_slab_.find(sequence);
       if (began != text_at_slab_.end()) bytes += all_text_ - began->second;
       if (bytes <= options_.ring_size) return;
       text_at_slab_.erase(text_at_slab_.begin(), text_at_slab_.upper_bound(sequence));
       lose_slab(oldest, LossReason::kRingOverwritten);
     }
+  }
+
+  // Whether rows of this table are never dropped.
+  bool stays(Table table) const {
+    return is_kept(table) || (options_.memory_keep_ns > 0 && table == Table::kAllocation);
   }
 
   void lose_slab(size_t index, LossReason reason) {
@@ -557,22 +573,22 @@ class FileWriter final : public TraceWriter {
     bool grown = false;
     for (size_t t = 0; t < event::kFactTables; ++t) {
       Buffer& buffer = buffers_[t];
-      if (buffer.rows == 0 || !is_kept(static_cast<Table>(t))) continue;
+      if (buffer.rows == 0 || !stays(static_cast<Table>(t))) continue;
       grown |= buffer.rows != buffer.on_disk;
       builder_.add_facts(static_cast<Table>(t), rows_of(buffer));
     }
     if (grown && write_section(SectionKind::kKept, kept_)) {
       for (size_t t = 0; t < event::kFactTables; ++t) {
-        if (is_kept(static_cast<Table>(t))) buffers_[t].on_disk = buffers_[t].rows;
+        if (stays(static_cast<Table>(t))) buffers_[t].on_disk = buffers_[t].rows;
       }
     }
     bool full = false;
     for (size_t t = 0; t < event::kFactTables; ++t) {
-      if (is_kept(static_cast<Table>(t))) full |= buffers_[t].rows >= slab_rows_ / 4;
+      if (stays(static_cast<Table>(t))) full |= buffers_[t].rows >= slab_rows_ / 4;
     }
     if (!final || !full || finishing_) return;
     for (size_t t = 0; t < event::kFactTables; ++t) {
-      if (!is_kept(static_cast<Table>(t))) continue;
+      if (!stays(static_cast<Table>(t))) continue;
       lose(0, static_cast<Table>(t), LossReason::kWriteError, buffers_[t].rows - buffers_[t].on_disk);
       buffers_[t].rows = buffers_[t].on_disk = 0;
     }
@@ -702,7 +718,8 @@ class FileWriter final : public TraceWriter {
   size_t compressed_text_ = 0;
   int64_t rest_ = 0;
   uint64_t text_in_full_ = kTextInFull, text_at_most_ = kTextAtMost;
-  uint64_t all_text_ = 0;                      // bytes of strings so far
+  uint64_t all_text_ = 0;                                                 // bytes of strings so far
+  std::map<uint64_t, std::chrono::steady_clock::time_point> written_at_;  // with memory_keep_ns: slabs, by sequence
   std::map<uint64_t, uint64_t> text_at_slab_;  // of a ring: all_text_ when a slab began, by its sequence
   uint64_t text_at_next_slab_ = 0;
   uint64_t seed_;
@@ -724,7 +741,8 @@ class FileWriter final : public TraceWriter {
 
 Result<std::unique_ptr<TraceWriter>> make_writer(Result<RandomAccessFile> file, const WriterOptions& options) {
   if (!file) return fail_with(std::move(file));
-  const uint32_t flags = (options.ring_size > 0 ? kFileRing : 0u) | (options.aggregate ? kFileAggregate : 0u);
+  const uint32_t flags = (options.ring_size > 0 || options.memory_keep_ns > 0 ? kFileRing : 0u) |
+                         (options.aggregate ? kFileAggregate : 0u);
   TACHO_ASSIGN(SectionStore store, SectionStore::create(std::move(*file), flags));
   uint64_t seed = 0;
   if (getrandom(&seed, sizeof seed, 0) != sizeof seed) seed = 1;

@@ -22,6 +22,9 @@ struct WriterOptions {
   uint64_t max_size = 0;
   /// Keep about this many bytes of the newest slabs; the writer counts older rows as kRingOverwritten. 0 = keep all.
   uint64_t ring_size = 0;
+  /// Keep rows of table allocation, and of all other facts those of at least the last so many nanoseconds; the writer
+  /// counts older rows as kRingOverwritten. 0 = keep all. Not together with ring_size.
+  uint64_t memory_keep_ns = 0;
   /// finish() waits until the file is on disk. False for files that are removed again soon.
   bool durable = true;
   /// Keep no facts, only summaries per table, track and dimension row.

@@ -1,4 +1,5 @@
-// Sums, peaks and owners of memory: what was there before, sums that an allocator tells, levels that do not add up, uses.
+// Sums, peaks and owners of memory: what was there before, sums that an allocator tells, levels that do not add up,
+// uses.
 #include "analysis/memory/memory.h"
 
 #include <gtest/gtest.h>

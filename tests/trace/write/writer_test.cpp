@@ -352,6 +352,33 @@ TEST(Policies, MaxSizeIsKeptAndTheRestCounted) {
   }
 }
 
+TEST(Policies, MemoryKeepsAllocationsAndWhatIsNew) {
+  Folder folder;
+  WriterOptions options;
+  options.memory_keep_ns = 1;
+  options.slab_rows = 256;
+  auto writer = must(TraceWriter::create(folder / "t.tacho", options));
+  make_targets(*writer);
+  RandomRows random(8);
+  std::vector<Row> allocations;
+  for (int i = 0; i < 50'000; ++i) {
+    Cells::add(*writer, Table::kApi, random.row(Table::kApi, false));
+    if (i % 10 == 0) {
+      allocations.push_back(random.row(Table::kAllocation, false));
+      Cells::add(*writer, Table::kAllocation, allocations.back());
+    }
+    if (i % 5000 == 0) must(writer->flush());
+  }
+  const auto trace = must(writer->finish_and_open());
+  EXPECT_TRUE(trace->complete());
+  EXPECT_EQ(sorted(all_rows(*trace, Table::kAllocation)), sorted(allocations));
+  EXPECT_EQ(lost(*trace, Table::kAllocation, LossReason::kRingOverwritten), 0);
+  const auto kept = static_cast<int64_t>(all_rows(*trace, Table::kApi).size());
+  EXPECT_GT(kept, 0);
+  EXPECT_LT(kept, 10'000);
+  EXPECT_EQ(kept + lost(*trace, Table::kApi, LossReason::kRingOverwritten), 50'000);
+}
+
 TEST(Policies, RingKeepsTheNewest) {
   Folder folder;
   for (const uint64_t limit : {uint64_t{100} << 10, uint64_t{1} << 20}) {

@@ -154,6 +154,15 @@ class Snapshots(Memory):
         path.write_bytes(gzip.compress(pickle.dumps(allocator.snapshot())))
         self.assertEqual(int(self.place(path)["PeakBytes"]), allocator.peak[0])
 
+    def test_chrome_json_brings_it_back(self):
+        allocator, _ = training()
+        self.run_command(TACHO, "export", self.dump(allocator.snapshot()), "-f", "json", "-o", "t.json")
+        place = self.place("t.json")
+        self.assertEqual(place["Memory"], "GPU 0, tensors")
+        self.assertEqual((int(place["PeakBytes"]), int(place["EndBytes"])), (allocator.peak[0], allocator.sum[0]))
+        # The segments of this history do not hold its peak, so nothing is said of the reserve.
+        self.assertEqual((place["ReservedAtPeakBytes"], place["AddressesUsedAgain"]), ("", "0"))
+
     def test_random_histories(self):
         for seed in range(6):
             random.seed(seed)

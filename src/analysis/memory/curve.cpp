@@ -263,7 +263,9 @@ void MemoryCurves::finish(size_t buckets, MemoryReport& report) {
     place.reserved_most = sum.most_reserved;
     place.reserved_end = sum.last_reserved;
     place.curve = std::move(sum.buckets);
-    if (sum.reserve != kNone && !sum.most_reserved) {
+    // Segments that do not hold what is live are not all in the recording: nothing is known of the reserve.
+    const bool whole = sum.reserve != kNone && sum.peak_segments + sums_[sum.reserve].offset >= sum.peak;
+    if (whole && !sum.most_reserved) {
       const Sum& segments = sums_[sum.reserve];
       place.reserved_at_peak = sum.peak_segments + segments.offset;
       place.reserved_most = segments.peak;

@@ -563,6 +563,15 @@ class Exporter {
     put_ties(json_, what, external, sequence);
   }
 
+  // As torch names what its allocators do; it tells nothing of their segments.
+  std::string_view memory_name(const Happening& what) const {
+    if (trace::cell<column::AllocationShape::operation>(trace_, what.dim) == event::AllocationOperation::kOutOfMemory)
+      return "[OutOfMemory]";
+    return trace::cell<column::AllocationShape::level>(trace_, what.dim) == event::AllocationLevel::kSegment
+               ? "[memory segment]"
+               : "[memory]";
+  }
+
   // As torch tells of its allocators: memory taken back has a negative size.
   void describe_memory(const Happening& what) {
     const auto cell = [&](int at) { return trace_.cell(Table::kAllocationShape, what.dim, at); };
@@ -651,7 +660,7 @@ class Exporter {
         break;
       case Table::kAllocation:
         category = "cpu_instant_event";
-        name = "[memory]";
+        name = memory_name(what);
         break;
       case Table::kSample:
         category = "sample";

@@ -184,11 +184,12 @@ void Translator::tensor(const Event& event, int64_t track) {
   const AllocationOperation operation = event.name == "[OutOfMemory]" ? AllocationOperation::kOutOfMemory
                                         : freed                       ? AllocationOperation::kFree
                                                                       : AllocationOperation::kAllocate;
+  const bool segment = event.name == "[memory segment]";  // tacho's own
   const bool on_device = event.device_type != kUnknown && event.device_type != 0;
   const int64_t index = on_device && event.device_id >= 0 ? event.device_id : -1;
   const Owners::ScopeId scope = index >= 0 ? owners_.host_devices(event.process) : 0;
-  const auto [found, fresh] =
-      tensor_shapes_.try_emplace({scope, index, static_cast<int64_t>(operation) * 2 + (on_device ? 1 : 0)}, 0);
+  const auto [found, fresh] = tensor_shapes_.try_emplace(
+      {scope, index, static_cast<int64_t>(operation) * 4 + (segment ? 2 : 0) + (on_device ? 1 : 0)}, 0);
   if (fresh) {
     // Until the device is known its number keeps the rows apart.
     const std::string name = index >= 0 ? fmt::format("tensor {} {}", scope, index) : "tensor";
@@ -196,7 +197,7 @@ void Translator::tensor(const Event& event, int64_t track) {
         row::AllocationShape{.operation = operation,
                              .memory = on_device ? event::MemoryKind::kDevice : event::MemoryKind::kHost,
                              .name = writer_.string(name),
-                             .level = event::AllocationLevel::kBlock});
+                             .level = segment ? event::AllocationLevel::kSegment : event::AllocationLevel::kBlock});
   }
   const auto told = [](int64_t bytes) { return bytes >= 0 ? bytes : kUnknown; };
   writer_.add(row::Allocation{.track = track,
@@ -225,7 +226,7 @@ int64_t Translator::device_of_tensors(int64_t index, Owners::ScopeId scope, size
       only = tracker.device(each, scope);
       ++count;
     }
-  return count == 1 ? only : 0;
+  return count == 1 ? only : count == 0 ? tracker.device(index, scope) : 0;
 }
 
 void Translator::finish_tensors() {
@@ -352,7 +353,7 @@ void Translator::take(Event& event) {
       event.duration = 0;
       const int64_t track = owners_.thread_track(event.process, event.thread);
       if (event.category == "cpu_instant_event" && event.bytes != kUnknown &&
-          (event.name == "[memory]" || event.name == "[OutOfMemory]"))
+          (event.name == "[memory]" || event.name == "[memory segment]" || event.name == "[OutOfMemory]"))
         return tensor(event, track);
       return range(event, track, event::MarkerKind::kMark);
     }

@@ -9,6 +9,7 @@
 #include "format/csv/csv.h"
 #include "format/kineto/kineto.h"
 #include "format/nsys/nsys.h"
+#include "format/otlp/otlp.h"
 #include "format/parquet/parquet.h"
 #include "format/perfetto/perfetto.h"
 #include "format/rocpd/rocpd.h"
@@ -85,6 +86,13 @@ std::span<const Writer> writers() {
        .text = "the tables of nsys' SQLite export, for scripts made for Nsight Systems",
        .write = nsys::write,
        .holds = kWork | bits(Table::kSync)},
+      {.name = "otlp",
+       .extension = ".otlp.jsonl",
+       .folder = false,
+       .text = "OpenTelemetry's metrics and profiles in JSON",
+       .write = otlp::write,
+       .holds = ~bits(Table::kCounterValue, Table::kMessage),
+       .sums = true},
       {.name = "parquet",
        .extension = ".parquet",
        .folder = true,

@@ -49,6 +49,25 @@ class CsvRows(FieldCase):
         self.assertIn("3 rows had a comma in an unquoted name", self.notes)
         self.assertEqual(self.losses, {})
 
+    def test_other_separators(self):
+        plain = [row(1, "k"), row(2, "void add<int, float>(int*)".replace(", ", "_")), row(3, "z")]
+        wanted = self.kernels(file_of(*plain))
+        for separator in ";\t|":
+            text = file_of(*plain).replace(",", separator)
+            for form in (text, f"sep={separator}\n{text}", "\ufeff" + text.replace("\n", "\r\n"), text.replace("\n", "\r")):
+                self.assertEqual(self.kernels(form), wanted, form[:40])
+                self.assertEqual((self.notes, self.losses), ("", {}))
+            # Cells with the separator in quotes, names with commas without.
+            name = f'"a{separator}b"'
+            text = file_of(row(1, name), row(2, "f(a_b)")).replace(",", separator).replace("a_b", "a, b")
+            self.assertEqual([found[0] for found in self.kernels(text)], [f"a{separator}b", "f(a, b)"])
+        # The decimal comma of such a file is no time.
+        self.kernels(file_of(row(1, "k"), row(2, "k", "1000_0", 2000)).replace(",", ";").replace("1000_0", "1000,0"))
+        self.assertIn('"1000,0" is no time in ns', self.notes)
+        v1 = "0,k,0,0,0,5,5,64,64,0,0,8,0,16,64,0x0,0x1,100,150,180,190"
+        for separator in ";\t":
+            self.assertEqual(self.durations((V1 + "\n" + v1 + "\n").replace(",", separator), "results.csv"), [30])
+
     def test_commas_in_functions(self):
         text = ("Domain,Function,Process_Id,Thread_Id,Correlation_Id,Start_Timestamp,End_Timestamp\n"
                 "MARKER_CORE_RANGE_API,step 1, forward,77,77,1,100,200\nHIP_RUNTIME_API,hipMalloc,77,77,2,300,400\n")

@@ -36,7 +36,23 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+constexpr std::string_view kSeparatorLine = "sep=";
+
 }  // namespace
+
+char csv_separator(std::string_view header) {
+  header = header.substr(0, header.find_first_of("\r\n"));
+  if (header.starts_with(kSeparatorLine) && header.size() == kSeparatorLine.size() + 1) return header.back();
+  char found = ',';
+  bool quoted = false;
+  for (const char c : header) {
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    if (c == ',') return ',';
+    if (found == ',' && (c == ';' || c == '\t' || c == '|')) found = c;
+  }
+  return found;
+}
 
 struct CsvReader::Source {
   int fd = -1;
@@ -157,11 +173,28 @@ Status CsvReader::refill() {
   return {};
 }
 
+// Passes the byte order mark and finds out what separates cells.
+Status CsvReader::first_line() {
+  while (!finished_ && end_ - begin_ < 3) TACHO_TRY(refill());
+  if (end_ - begin_ >= 3 && std::memcmp(buffer_.data() + begin_, "\xEF\xBB\xBF", 3) == 0) begin_ += 3;
+  const auto text = [&] { return std::string_view(buffer_.data() + begin_, end_ - begin_); };
+  const auto has_line = [&] {
+    const size_t start = text().find_first_not_of("\r\n");
+    return start != std::string_view::npos && text().find('\n', start) != std::string_view::npos;
+  };
+  while (!finished_ && !has_line()) TACHO_TRY(refill());
+  const size_t start = text().find_first_not_of("\r\n");
+  if (start == std::string_view::npos) return {};
+  const std::string_view line = text().substr(start, text().find('\n', start) - start);
+  separator_ = csv_separator(line);
+  if (!line.starts_with(kSeparatorLine) || line.find(separator_) != kSeparatorLine.size()) return {};
+  begin_ += start + line.size();  // the end of that line counts as an empty one
+  return {};
+}
+
 Result<bool> CsvReader::next(std::vector<std::string_view>& fields) {
-  if (row_ == 0) {
-    while (!finished_ && end_ - begin_ < 3) TACHO_TRY(refill());
-    if (end_ - begin_ >= 3 && std::memcmp(buffer_.data() + begin_, "\xEF\xBB\xBF", 3) == 0) begin_ += 3;
-  }
+  if (row_ == 0) TACHO_TRY(first_line());
+  const char separator = separator_;
   for (;;) {  // until a record is whole within the buffer
     fields.clear();
     char* const base = buffer_.data();
@@ -171,7 +204,7 @@ Result<bool> CsvReader::next(std::vector<std::string_view>& fields) {
     for (;;) {  // one field per turn
       if (p == stop) {
         if (finished_ && (!fields.empty() || p != base + begin_)) {
-          fields.emplace_back();  // the file ends after a comma
+          fields.emplace_back();  // the file ends after a separator
           whole = true;
         }
         break;
@@ -200,14 +233,14 @@ Result<bool> CsvReader::next(std::vector<std::string_view>& fields) {
           break;
         }
         char* after = quote + 1;
-        while (after < stop && *after != ',' && *after != '\n') ++after;
+        while (after < stop && *after != separator && *after != '\n') ++after;
         if (after == stop && !finished_) break;
         fields.emplace_back(start + 1, static_cast<size_t>(quote - start - 1));
         if (doubled)
           fields.back() = std::string_view(start, fields.back().size() + 1);  // marked: begins with the quote
         p = after;
       } else {
-        while (p < stop && *p != ',' && *p != '\n') ++p;
+        while (p < stop && *p != separator && *p != '\n') ++p;
         if (p == stop && !finished_) break;
         fields.emplace_back(start, static_cast<size_t>(p - start));
       }

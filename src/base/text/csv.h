@@ -1,5 +1,5 @@
 // Comma-separated values: the only reader (files of any size through one buffer; quoted fields with commas, quotes and
-// newlines; gzip), the conversion of cells to numbers, and the quoting of written fields.
+// newlines; other separators; gzip), the conversion of cells to numbers, and the quoting of written fields.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,14 @@
 
 namespace tacho {
 
+/// What separates the cells below this header: a comma, or a semicolon, tab or bar where the header has no comma
+/// outside of quotes. Spreadsheets take the semicolon where a comma is the decimal point. "sep=;", which they write in
+/// front of the header, says it itself.
+char csv_separator(std::string_view header);
+
 /// Reads one file, or one text in memory, record by record. Its buffer grows only when a record needs it; a record may
-/// have at most kMaxRecord bytes. The reader detects gzip by the first bytes of the file.
+/// have at most kMaxRecord bytes. The reader detects gzip by the first bytes of the file, and the separator by the
+/// first line (csv_separator()).
 class CsvReader {
  public:
   static constexpr size_t kMaxRecord = size_t{64} << 20;
@@ -41,6 +47,8 @@ class CsvReader {
   /// True if no newline ended the record last read: the file may have been cut off there.
   bool unterminated() const { return unterminated_; }
   const std::string& name() const { return name_; }
+  /// What separates cells; known once next() was called.
+  char separator() const { return separator_; }
 
   /// At least the number of records in a plain file (its newlines + 1); 0 = unknown (gzip, from_bytes).
   uint64_t row_bound();
@@ -49,6 +57,7 @@ class CsvReader {
   struct Source;
   CsvReader();
   Status refill();
+  Status first_line();
 
   std::unique_ptr<Source> source_;
   std::string name_;
@@ -58,6 +67,7 @@ class CsvReader {
   bool finished_ = false;  // nothing more to read after end_
   uint64_t row_ = 0;
   bool unterminated_ = false;
+  char separator_ = ',';
 };
 
 /// A csv file on disk, or a text that stands in for one.

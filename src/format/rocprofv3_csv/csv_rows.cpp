@@ -238,7 +238,7 @@ bool CsvRows::join_name() {
   for (size_t i = at; i <= at + surplus; ++i) {
     // A number beside a name, outside of its brackets, is no part of it: "1,000" has a comma, too.
     if (depth <= 0 && all_digits(trimmed(fields_[i]))) return false;
-    if (i > at) joined_ += ',';
+    if (i > at) joined_ += reader_.separator();
     joined_ += fields_[i];
     for (const char c : fields_[i])
       depth += c == '<' || c == '(' || c == '[' || c == '{' ? 1 : c == '>' || c == ')' || c == ']' || c == '}' ? -1 : 0;
@@ -312,7 +312,8 @@ void CsvRows::say(trace::TraceWriter& writer) const {
                             bad_time_, numbered(bad_times_)));
   if (joined_rows_ > 0)
     writer.note(0, NoteSeverity::kInfo,
-                fmt::format("{}: {} had a comma in an unquoted name", name(), rows_are(joined_rows_)));
+                fmt::format("{}: {} had a {} in an unquoted name", name(), rows_are(joined_rows_),
+                            reader_.separator() == ',' ? "comma" : "separator"));
   if (largest_float_ > 0)
     writer.note(0, NoteSeverity::kWarning,
                 fmt::format("{}: its times were saved as floating-point numbers, as pandas does: they are rounded to "

@@ -786,10 +786,18 @@ std::map<std::pair<std::string, std::string>, Set> sets_in(const std::string& fo
 
 bool accepts(std::string_view path, std::string_view head, bool folder) {
   if (folder) return !sets_in(std::string(path)).empty();
-  head.remove_prefix(std::min(head.size(), head.find_first_not_of("\r\n")));
-  const std::string_view line = head.substr(0, head.find_first_of("\r\n"));
-  if (line.find(',') == std::string_view::npos) return false;
-  CsvReader reader = CsvReader::from_text(std::string(line), std::string(path));
+  const auto next_line = [&] {
+    head.remove_prefix(std::min(head.size(), head.find_first_not_of("\r\n")));
+    const std::string_view line = head.substr(0, head.find_first_of("\r\n"));
+    head.remove_prefix(line.size());
+    return line;
+  };
+  std::string_view line = next_line();
+  std::string text;
+  if (line.starts_with("sep=")) text.append(line).append("\n").append(line = next_line());
+  if (text.empty()) text = line;
+  if (line.find(csv_separator(text)) == std::string_view::npos) return false;
+  CsvReader reader = CsvReader::from_text(std::move(text), std::string(path));
   std::vector<std::string_view> fields;
   const auto row = reader.next(fields);
   if (!row || !*row) return false;

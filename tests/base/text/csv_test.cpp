@@ -46,6 +46,25 @@ TEST(Csv, EndsAndBreaks) {
   EXPECT_TRUE(parsed("\n\n\n").empty());
 }
 
+TEST(Csv, OtherSeparators) {
+  for (const char separator : {',', ';', '\t', '|'}) {
+    const std::string s(1, separator);
+    const Rows expected = {{"a", "b;c,d\te|f", "g"}, {"1,5", "", "x"}};
+    const std::string text = "a" + s + "\"b;c,d\te|f\"" + s + "g\r\n\"1,5\"" + s + s + "x\n";
+    EXPECT_EQ(parsed(text), expected) << separator;
+    EXPECT_EQ(parsed("\xEF\xBB\xBFsep=" + s + "\r\n" + text), expected) << separator;
+    EXPECT_EQ(parsed("\n\nsep=" + s + "\n" + text), expected) << separator;
+  }
+  EXPECT_EQ(parsed("a;b,c\n1;2,3\n"), (Rows{{"a;b", "c"}, {"1;2", "3"}}));  // the header's comma decides
+  EXPECT_EQ(parsed("sep=;"), Rows{});
+  EXPECT_EQ(parsed("sep=ab\n1\n"), (Rows{{"sep=ab"}, {"1"}}));
+  CsvReader reader = CsvReader::from_text("sep=;\na;b\n", "text.csv");
+  std::vector<std::string_view> fields;
+  ASSERT_TRUE(reader.next(fields).value_or(false));
+  EXPECT_EQ(reader.row(), 2U);
+  EXPECT_EQ(reader.separator(), ';');
+}
+
 TEST(Csv, UnterminatedLastRowIsMarked) {
   CsvReader reader = CsvReader::from_text("a\n1\n2", "x");
   std::vector<std::string_view> fields;

@@ -221,6 +221,50 @@ class AnyOrder(Kineto):
         self.assertEqual(self.query(path, "select name, start, duration from tacho.marker order by start"),
                          [["a", 10_000, 30_000], ["b", 20_000, 0], ["open", 50_000, None]])
 
+    def test_work_and_calls_as_begins_and_ends(self):
+        """Any X event may be written as B and E, with its arguments at either end."""
+        def halves(event, where):
+            begin = {key: value for key, value in event.items() if key not in ("dur", "args")}
+            begin["ph"] = "B"
+            end = {"ph": "E", "pid": event["pid"], "tid": event["tid"], "ts": event["ts"] + event["dur"]}
+            args = list(event.get("args", {}).items())
+            cut = {"begin": len(args), "end": 0, "both": len(args) // 2}[where]
+            return [dict(begin, args=dict(args[:cut])), dict(end, args=dict(args[cut:]))]
+        whole = [operator("aten::mm", 10, 90, 1), launch(20, 1, grid=[4, 1, 1], block=[64, 1, 1]), kernel("gemm", 40, 30, 1),
+                 launch(50, 2, name="cudaMemcpyAsync"),
+                 span("Memcpy DtoH (Device -> Pageable)", 75, 5, "gpu_memcpy", 0, 7, device=0, stream=7, context=1, correlation=2, bytes=64),
+                 span("Memset (Device)", 85, 5, "gpu_memset", 0, 7, device=0, stream=7, context=1, correlation=9, bytes=32),
+                 span("step", 5, 100, "user_annotation", 83, 83), names(83)]
+        asks = ("select d.name, p.pid, t.native, t.context, d.start, d.duration, d.correlation, k.grid_x, k.group_x from tacho.dispatch d "
+                "join tacho.kernel k on k.id = d.dim join tacho.track t on t.id = d.track join tacho.process p on p.id = t.process",
+                "select c.start, c.duration, c.bytes, s.direction from tacho.copy c join tacho.copy_shape s on s.id = c.dim",
+                "select start, duration, bytes from tacho.fill", "select name, start, duration, tid from tacho.api order by start",
+                "select name, start, duration from tacho.marker", "select pid, name from tacho.process", "select tid from tacho.thread")
+        path = self.trace(whole)
+        wanted = [self.query(path, ask) for ask in asks]
+        self.assertEqual(self.device_ns(path)["aten::mm"], 40_000 - 5_000)
+        for where in ("begin", "end", "both"):
+            events = [half for event in whole for half in (halves(event, where) if event["ph"] == "X" else [event])]
+            for arrangement in (events, sorted(events, key=lambda event: event.get("ts", 0)), events[::-1]):
+                path = self.trace(arrangement)
+                self.assertEqual([self.query(path, ask) for ask in asks], wanted, (where, arrangement[0]))
+                self.assertEqual(self.device_ns(path)["aten::mm"], 35_000)
+        # A GPU that is a process, named before or after.
+        told = {"ph": "M", "name": "process_name", "pid": 2, "args": {"name": "/device:GPU:1"}}
+        pair = halves(span("fusion", 100, 40, pid=2, tid=5), "begin")
+        for events in ([told, *pair], [*pair, told]):
+            path = self.trace(events)
+            self.assertEqual(self.query(path, "select name, start, duration from tacho.dispatch"), [["fusion", 100_000, 40_000]])
+        # Without an end its duration is unknown, and it is counted.
+        path = self.trace([halves(kernel("open", 40, 30, 1), "begin")[0], launch(20, 1)])
+        self.assertEqual(self.query(path, "select name, start, duration from tacho.dispatch"), [["open", 40_000, None]])
+        self.assertEqual(self.query(path, "select sum(count) from tacho.loss"), [[1]])
+        # Two ranks behind one another, with calls and work of equal ids.
+        events = [half for number in (0, 1) for event in rank(number, 83 + number)
+                  for half in (halves(event, "begin") if event["ph"] == "X" else [event])]
+        found = self.device_ns(self.trace(events))
+        self.assertEqual([found[f"aten::op{number}"] for number in (0, 1)], [300_000, 600_000])
+
     def test_ranges_that_cross_by_name(self):
         path = self.trace([{"ph": phase, "name": name, "pid": 1, "tid": 1, "ts": ts}
                            for phase, name, ts in (("E", "b", 40), ("B", "a", 10), ("E", "a", 30), ("B", "b", 20))])
@@ -389,8 +433,8 @@ class Torch(Kineto):
         text = self.tacho("stats", path, "--by", "operator", "--input-shapes")
         self.assertRegex(text.splitlines()[0], "Operator +Input shapes$")
         self.assertNotIn("shapes", self.tacho("stats", path, "--by", "operator"))
-        self.tacho("stats", path, "--by", "module", "--input-shapes", code=1)
-        self.assertIn("--input-shapes goes with --by operator, not with --by module", self.said)
+        self.tacho("stats", path, "--by", "kernel", "--input-shapes", code=1)
+        self.assertIn("--input-shapes goes with --by operator or module, not with --by kernel", self.said)
         path = self.trace([operator("aten::a", 1, 5, 1)])
         self.tacho("stats", path, "--by", "operator", "--input-shapes")
         self.assertIn("no shapes of inputs; torch.profiler records them with record_shapes=True", self.said)

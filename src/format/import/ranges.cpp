@@ -25,7 +25,7 @@ struct OpenEdge {
 // The open ranges of one lane, innermost last.
 class OpenStack {
  public:
-  explicit OpenStack(trace::TraceWriter& writer) : writer_(writer) {}
+  OpenStack(trace::TraceWriter& writer, const RangePairs::HeldRange& held) : writer_(writer), held_(held) {}
   void begin(const OpenEdge& edge) {
     if (open_.size() < kDeepest) {
       open_.push_back(edge);
@@ -35,7 +35,7 @@ class OpenStack {
     }
   }
   // False if nothing is open that this end could close.
-  bool end(int64_t time, int64_t name) {
+  bool end(int64_t time, int64_t name, int64_t held) {
     if (dropped_ > 0) {  // the innermost
       --dropped_;
       return true;
@@ -44,10 +44,7 @@ class OpenStack {
     for (size_t inside = 1; inside <= farthest; ++inside) {
       const auto at = open_.end() - static_cast<ptrdiff_t>(inside);
       if (name != 0 && at->name != 0 && at->name != name) continue;
-      writer_.add(row::Marker{.track = at->track,
-                              .start = at->start,
-                              .duration = event::duration_between(at->start, time),
-                              .dim = at->label});
+      write(*at, held, time);
       open_.erase(at);
       return true;
     }
@@ -56,19 +53,30 @@ class OpenStack {
   void orphan() { ++bad_; }
   // The lane is done.
   void close() {
-    for (const OpenEdge& edge : open_)
-      writer_.add(row::Marker{.track = edge.track, .start = edge.start, .dim = edge.label});
+    for (const OpenEdge& edge : open_) write(edge, -1, kUnknown);
     left_ += static_cast<int64_t>(open_.size());
     open_.clear();
     dropped_ = 0;
   }
-  void tell() const {
+  Status tell() const {
     if (left_ > 0) writer_.lose(0, Table::kMarker, LossReason::kOpenAtExit, left_);
     if (bad_ > 0) writer_.lose(0, Table::kMarker, LossReason::kBadInput, bad_);
+    return status_;
   }
 
  private:
+  void write(const OpenEdge& edge, int64_t held_by_end, int64_t time) {
+    if (edge.track == RangePairs::kHeld) {
+      if (status_) status_ = held_(edge.label, held_by_end, edge.start, time);
+      return;
+    }
+    const int64_t duration = time == kUnknown ? kUnknown : event::duration_between(edge.start, time);
+    writer_.add(row::Marker{.track = edge.track, .start = edge.start, .duration = duration, .dim = edge.label});
+  }
+
   trace::TraceWriter& writer_;
+  const RangePairs::HeldRange& held_;
+  Status status_;
   std::vector<OpenEdge> open_;
   int64_t left_ = 0, bad_ = 0;
   int64_t dropped_ = 0;  // ranges within the deepest that are open, too
@@ -76,14 +84,14 @@ class OpenStack {
 
 }  // namespace
 
-Status RangePairs::finish(trace::TraceWriter& writer) {
+Status RangePairs::finish(trace::TraceWriter& writer, const HeldRange& held) {
   TACHO_TRY(edges_.finish());
-  OpenStack stack(writer);
+  OpenStack stack(writer, held);
   std::vector<RangeEdge> waiting;  // ends of this moment whose begin may stand behind them in the file
   int64_t lane = kUnknown, time = kUnknown;
   const auto settle = [&] {
     for (const RangeEdge& edge : waiting)
-      if (!stack.end(edge.time, edge.name)) stack.orphan();
+      if (!stack.end(edge.time, edge.name, edge.track)) stack.orphan();
     waiting.clear();
   };
   RangeEdge edge;
@@ -94,7 +102,7 @@ Status RangePairs::finish(trace::TraceWriter& writer) {
     time = edge.time;
     if (!edge.ends)
       stack.begin({edge.time, edge.label, edge.name, edge.track});
-    else if (!stack.end(edge.time, edge.name)) {
+    else if (!stack.end(edge.time, edge.name, edge.track)) {
       if (waiting.size() < kDeepest)
         waiting.push_back(edge);
       else
@@ -103,8 +111,7 @@ Status RangePairs::finish(trace::TraceWriter& writer) {
   }
   settle();
   stack.close();
-  stack.tell();
-  return {};
+  return stack.tell();
 }
 
 }  // namespace tacho::format::imported

@@ -286,9 +286,13 @@ int64_t detail(std::string_view details, std::string_view name, int which = 0) {
 
 // Events without a category may be work of the GPU that their process stands for, as XLA and others name it. True if
 // it was, or if the process has no name yet and the event waits for it.
+bool Translator::may_be_device_line(const Event& event) {
+  return owners_.gpu_of(event.process) != kUnknown || (!owners_.is_named(event.process) && event.process.number <= 255);
+}
+
 bool Translator::device_line(const Event& event) {
+  if (!may_be_device_line(event)) return false;
   const int64_t gpu = owners_.gpu_of(event.process);
-  if (gpu == kUnknown && (owners_.is_named(event.process) || event.process.number > 255)) return false;
   Nameless each{.block_scope = owners_.block(),
                 .pid = owners_.number(event.process),
                 .tid = owners_.number(event.thread),

@@ -250,7 +250,7 @@ void clear(Event& event) {
       event.kernel_details = event.memcpy_details = event.arguments = {};
   event.collective = {};
   event.inputs = {};
-  event.global_id = event.any_member = event.holds_document = false;
+  event.global_id = event.any_member = event.any_argument = event.holds_document = false;
   event.process = event.thread = event.id = Id{};
   event.time = event.duration = event::kUnknown;
   event.correlation = event.external = event.device = event.context = event.stream = event.bytes = event.registers =
@@ -305,7 +305,10 @@ JsonOutcome parse_event(JsonTokens& json, Event& event) {
               event.phase.empty() || event.phase == "C" || event.category == "cuda_profiler_range" ? Others::kNumbers
               : event.category == "kernel" || event.category.starts_with("gpu_mem") ? Others::kAnnotations
                                                                                     : Others::kNothing;
-          return object(json, [&](std::string_view name) { return argument(json, event, name, others); });
+          return object(json, [&](std::string_view name) {
+            event.any_argument = true;
+            return argument(json, event, name, others);
+          });
         }
         break;
       case 5:

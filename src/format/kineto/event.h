@@ -27,6 +27,8 @@ struct Event {
   Id process, thread, id;
   bool global_id = false;              // id2.global: unique in the whole file
   bool any_member = false;             // "{}" has none
+  bool any_argument = false;           // args has members
+  std::string_view text;               // the whole event
   bool holds_document = false;         // no event, but an object with traceEvents: parse_event() stopped there
   int64_t time = event::kUnknown;      // ns
   int64_t duration = event::kUnknown;  // ns

@@ -167,6 +167,7 @@ void Owners::host_seen(const Event& event, bool is_call) {
     }
     ids.add(id);
   }
+  interleaved_ = interleaved_ || (!fresh && current_ != key);
   host.named = false;
   if (document_host_ == SIZE_MAX) document_host_ = static_cast<size_t>(place->second);
   if (event.time != kUnknown) host.last = std::max(host.last, event.time);
@@ -279,6 +280,7 @@ Owners::ScopeId Owners::host_devices(const Id& pid) {
 }
 
 Owners::Owner Owners::owner(const Event& event) {
+  if (forced_ != nullptr) return *forced_;
   const int64_t key = number(event.process);
   if (const TextId* const text = text_id(key); text != nullptr && text->labelled) {
     if (const auto host = label_hosts_.find(text->scope); host != label_hosts_.end())
@@ -296,6 +298,12 @@ Owners::Owner Owners::owner(const Event& event) {
     if (const size_t host = caller(event); host != SIZE_MAX) return owned_by(host);
   const auto place = host_places_.find({block_, current_});
   return place != host_places_.end() ? owned_by(static_cast<size_t>(place->second)) : Owner{main_process(), block_};
+}
+
+int64_t Owners::whose_line(const Id& pid) {
+  if (interleaved_ || host_places_.contains({block_, number(pid)})) return 0;
+  const auto current = host_places_.find({block_, current_});
+  return current != host_places_.end() ? current->second : 0;
 }
 
 void Owners::name_process(const Event& event) {

@@ -76,8 +76,13 @@ class Owners {
   ScopeId scope_of(const Id& pid);
   /// The scope of the devices that a host process uses.
   ScopeId host_devices(const Id& pid);
-  /// Whose device work this event is.
+  /// Whose device work this event is: what owned_by_all() says, if it says so.
   Owner owner(const Event& event);
+  void owned_by_all(const Owner* owner) { forced_ = owner; }
+
+  /// Tells lines of equal pid and tid apart, where hosts follow one another and this pid is none of them: 0 for the
+  /// first host's.
+  int64_t whose_line(const Id& pid);
 
   /// Names of processes and threads may come before or after their events.
   void name_process(const Event& event);
@@ -161,12 +166,14 @@ class Owners {
   bool any_host_ = false;  // in this block
   // Whether the events so far came in order of time, and whether several hosts' events are mixed in that order.
   bool sorted_ = true, mixed_ = false;
+  bool interleaved_ = false;  // some host's events stand before and behind another's
   int64_t last_time_ = event::kUnknown;
   NumberMap<2> calls_, older_calls_;  // by correlation and host: time of the call, twice that, plus 1 if it has work
   std::set<Call> ordered_calls_;      // the same calls, if mixed_
   NumberMap<2> device_hosts_;         // by block and GPU: the only host whose work it has done, or kShared
   bool told_shared_ = false;
   int64_t current_ = 0;  // key of the current host
+  const Owner* forced_ = nullptr;
   tsl::robin_map<std::string, int64_t> texts_;
   std::vector<TextId> text_ids_;
   tsl::robin_map<std::string, ScopeId> labels_;

@@ -37,7 +37,7 @@ constexpr std::string_view kDocumentMembers[] = {
 
 class Reader {
  public:
-  Reader(InputWindow& input, trace::TraceWriter& writer) : input_(input), writer_(writer), rows_(writer) {}
+  Reader(InputWindow& input, trace::TraceWriter& writer) : input_(input), writer_(writer), rows_(writer, unescaped_) {}
   Status run();
 
  private:
@@ -178,6 +178,7 @@ Status Reader::events(int depth, bool in_list) {
       }
       first = false;
       ++count_;
+      event.text = {start, static_cast<size_t>(json.at() - start)};
       rows_.take(event);
       input_.consume(json.at());
     }

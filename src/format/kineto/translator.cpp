@@ -63,7 +63,8 @@ void Translator::complete(Event& event) {
 
 void Translator::host_event(const Event& event, Meaning meaning) {
   if (meaning == Meaning::kRange && event.category.empty() && device_line(event)) return;
-  if (meaning == Meaning::kCall || meaning == Meaning::kOperator) owners_.host_seen(event, meaning == Meaning::kCall);
+  if ((meaning == Meaning::kCall || meaning == Meaning::kOperator) && !settling_)
+    owners_.host_seen(event, meaning == Meaning::kCall);
   owners_.event_seen(event.time);
   unmeasured_.saw(event.time, event.duration);
   if (meaning == Meaning::kSync) return sync(event);
@@ -337,15 +338,10 @@ void Translator::take(Event& event) {
       return complete(event);
     case 'M':
       return metadata(event);
-    case 'B': {
-      if (!is_time(event.time)) return bad(Table::kMarker);
-      const int64_t track = owners_.thread_track(event.process, event.thread);
-      return nested_.begin(track, event.time, track, label(event.name, event.category, event::MarkerKind::kPushPop),
-                           writer_.string(event.name));
-    }
+    case 'B':
+      return range_begins(event);
     case 'E':
-      if (!is_time(event.time)) return bad(Table::kMarker);
-      return nested_.end(owners_.thread_track(event.process, event.thread), event.time, writer_.string(event.name));
+      return range_ends(event);
     case 'i':
     case 'I':
     case 'R': {
@@ -374,6 +370,57 @@ void Translator::take(Event& event) {
     default:
       return unread(event);
   }
+}
+
+int64_t Translator::nested_lane(const Event& event) {
+  const std::array<int64_t, 4> key = {owners_.block(), owners_.number(event.process), owners_.number(event.thread),
+                                      owners_.whose_line(event.process)};
+  return nested_lanes_.try_emplace(key, static_cast<int64_t>(nested_lanes_.size())).first->second;
+}
+
+// B: work, a call or an operator is what X would be with the arguments of both ends, anything else a range.
+void Translator::range_begins(const Event& event) {
+  const Meaning meaning = meaning_of(event.category);
+  if (!is_time(event.time)) return bad(table_of(meaning));
+  const int64_t name = writer_.string(event.name);
+  if (meaning == Meaning::kRange && !(event.category.empty() && may_be_device_line(event))) {
+    const int64_t track = owners_.thread_track(event.process, event.thread);
+    return nested_.begin(nested_lane(event), event.time, track,
+                         label(event.name, event.category, event::MarkerKind::kPushPop), name);
+  }
+  HeldEvents::Whose whose;
+  if (meaning == Meaning::kCall || meaning == Meaning::kOperator)
+    owners_.host_seen(event, meaning == Meaning::kCall);
+  else if (meaning != Meaning::kRange)
+    whose.owner = owners_.owner(event);
+  whose.block = owners_.block();
+  nested_.begin_held(nested_lane(event), event.time, held_.add(event, whose), name);
+}
+
+void Translator::range_ends(const Event& event) {
+  if (!is_time(event.time)) return bad(Table::kMarker);
+  const int64_t held = event.any_argument ? held_.add(event, {}) : -1;
+  nested_.end(nested_lane(event), event.time, writer_.string(event.name), held);
+}
+
+Status Translator::finish_ranges() {
+  TACHO_TRY(held_.finish());
+  const Owners::ScopeId last = owners_.block();
+  Event event;
+  settling_ = true;
+  TACHO_TRY(nested_.finish(writer_, [&](int64_t begin, int64_t end, int64_t start, int64_t until) -> Status {
+    TACHO_ASSIGN(const HeldEvents::Whose whose, held_.get(begin, end, event));
+    event.time = start;
+    event.duration = until == kUnknown ? kUnknown : event::duration_between(start, until);
+    owners_.in_block(whose.block);
+    owners_.owned_by_all(whose.owner.process != 0 ? &whose.owner : nullptr);
+    complete(event);
+    return {};
+  }));
+  owners_.owned_by_all(nullptr);
+  owners_.in_block(last);
+  settling_ = false;
+  return asynchronous_.finish(writer_);
 }
 
 Status Translator::finish_deferred() {
@@ -454,10 +501,9 @@ Status Translator::finish_flows() {
 }
 
 Status Translator::finish() {
+  TACHO_TRY(finish_ranges());
   TACHO_TRY(finish_nameless());
   TACHO_TRY(finish_nesting());
-  TACHO_TRY(nested_.finish(writer_));
-  TACHO_TRY(asynchronous_.finish(writer_));
   TACHO_TRY(finish_deferred());
   TACHO_TRY(finish_tied());
   TACHO_TRY(call_ends_.finish());

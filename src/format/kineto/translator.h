@@ -17,6 +17,7 @@
 #include "format/import/times.h"
 #include "format/kineto/categories.h"
 #include "format/kineto/event.h"
+#include "format/kineto/held_events.h"
 #include "format/kineto/inputs.h"
 #include "format/kineto/owners.h"
 #include "trace/write/work_times.h"
@@ -29,8 +30,9 @@ namespace tacho::format::kineto {
 /// apart, arrows between operators, events of processes whose name says only later that they are a GPU.
 class Translator {
  public:
-  explicit Translator(trace::TraceWriter& writer)
-      : writer_(writer), owners_(writer), next_operator_(kOperators), inputs_(writer) {}
+  /// `unescaped`: the file's writer does not escape backslashes (JsonTokens).
+  Translator(trace::TraceWriter& writer, bool& unescaped)
+      : writer_(writer), owners_(writer), next_operator_(kOperators), inputs_(writer), held_(unescaped) {}
   void take(Event& event);
   /// A GPU as deviceProperties describes it, before or after its events.
   void describe_device(int64_t id, imported::DeviceHint hint) {
@@ -119,7 +121,12 @@ class Translator {
   static int64_t known(int64_t id) { return id != event::kUnknown ? id : 0; }
   void complete(Event& event);
   void host_event(const Event& event, Meaning meaning);
+  bool may_be_device_line(const Event& event);
   bool device_line(const Event& event);
+  void range_begins(const Event& event);
+  void range_ends(const Event& event);
+  int64_t nested_lane(const Event& event);
+  Status finish_ranges();
   void device_event(const Nameless& each, const Id& pid, const Id& tid, int64_t gpu);
   void kernel_event(const Event& event);
   void copy(const Event& event);
@@ -179,6 +186,9 @@ class Translator {
   imported::RecentRows<event::row::Track> async_lines_;
   InputRows inputs_;
   imported::RangePairs nested_, asynchronous_;
+  NumberMap<4> nested_lanes_;  // by block, pid, tid, host
+  HeldEvents held_;            // begins of work and calls, and ends with arguments
+  bool settling_ = false;      // the events come from there
   imported::UnmeasuredRows unmeasured_;
   trace::WorkTimes work_times_{writer_, size_t{1} << 18, 8192};
   KeyIndex<Shape, OwnedId> launches_;

@@ -56,6 +56,19 @@ class Folders(harness.Case):
         self.assertIn("2 traces are now", said)
         self.assertEqual(self.kernels(merged), 80)
 
+    def test_ranks_that_only_names_tell(self):
+        for names, wanted in (([f"trace_{i}.json" for i in (0, 2, 10)], [0, 2, 10]), (["77-TP-0.json", "77-TP-1.json"], [0, 1]),
+                              (["RANK_4.json", "Rank-7.json"], [4, 7]), (["pid_83.json", "pid_84.json"], [0, 1])):
+            for old in self.job.iterdir():
+                old.unlink()
+            for seed, name in enumerate(names):
+                self.put(name, kineto(seed))
+            answer = self.ranks()
+            self.assertEqual({rank["rank"]: pathlib.Path(rank["file"]).name for rank in answer["ranks"]}, dict(zip(wanted, names)), names)
+            remarks = " ".join(answer["remarks"])
+            self.assertEqual("the numbers in which their names differ" in remarks, "trace" in names[0] or "TP" in names[0], remarks)
+            self.assertEqual("in the order of names" in remarks, "pid" in names[0], remarks)
+
     def test_a_merge_beside_its_parts_changes_nothing(self):
         self.put("rank0.json", kineto(1, 0))
         self.put("rank1.json", kineto(2, 1))

@@ -204,7 +204,9 @@ bool tells_of_ranks(const trace::Trace& trace) {
 
 int64_t rank_in_path(const std::string& path) {
   const fs::path whole(path);
-  const std::string name = whole.filename().string();
+  std::string name = whole.filename().string();
+  for (char& c : name)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   const auto number_at = [](const std::string& text, size_t at) {
     int64_t value = kUnknown;
     const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), value);
@@ -213,7 +215,7 @@ int64_t rank_in_path(const std::string& path) {
   for (size_t at = name.find("rank"); at != std::string::npos; at = name.find("rank", at + 1)) {
     size_t digit = at + 4;
     while (digit < name.size() &&
-           (name[digit] == '_' || name[digit] == '-' || name[digit] == '.' || name[digit] == '='))
+           (name[digit] == '_' || name[digit] == '-' || name[digit] == '.' || name[digit] == '=' || name[digit] == ' '))
       ++digit;
     if (digit < name.size() && name[digit] >= '0' && name[digit] <= '9')
       if (const int64_t rank = number_at(name, digit); rank != kUnknown) return rank;
@@ -225,6 +227,37 @@ int64_t rank_in_path(const std::string& path) {
     if (!part.empty() && part.find_first_not_of("0123456789") == std::string::npos) return number_at(part, 0);
   }
   return kUnknown;
+}
+
+std::vector<int64_t> ranks_in_paths(const std::vector<std::string>& paths) {
+  constexpr std::string_view kDigits = "0123456789";
+  std::vector<std::vector<int64_t>> numbers;  // of each path
+  std::string text;                           // of the first, with # for a number
+  for (const std::string& path : paths) {
+    std::string here;
+    std::vector<int64_t>& of_path = numbers.emplace_back();
+    for (size_t at = 0; at < path.size();) {
+      const size_t digit = path.find_first_of(kDigits, at);
+      here += path.substr(at, digit - at);
+      if (digit == std::string::npos) break;
+      at = std::min(path.find_first_not_of(kDigits, digit), path.size());
+      here += '#';
+      const auto [end, error] = std::from_chars(path.data() + digit, path.data() + at, of_path.emplace_back());
+      if (error != std::errc()) return {};
+    }
+    if (numbers.size() > 1 && here != text) return {};
+    text = std::move(here);
+  }
+  std::vector<int64_t> ranks;
+  for (size_t i = 0; !numbers.empty() && i < numbers[0].size(); ++i) {
+    std::vector<int64_t> column;
+    for (const std::vector<int64_t>& of_path : numbers) column.push_back(of_path[i]);
+    const std::set<int64_t> different(column.begin(), column.end());
+    if (different.size() == 1) continue;
+    if (!ranks.empty() || different.size() != column.size() || *different.begin() != 0) return {};
+    ranks = std::move(column);
+  }
+  return ranks;
 }
 
 namespace {
@@ -339,9 +372,23 @@ Status keep_one_job(const std::string& folder, std::vector<OpenedFile*>& files, 
   return {};
 }
 
+// Gives the ranks that only the names of all files tell.
+void take_ranks_of_names(const std::vector<OpenedFile*>& files, Job& job) {
+  std::vector<std::string> paths;
+  for (const OpenedFile* const file : files) {
+    if (file->passed.runs.size() != 1 || file->passed.runs[0].rank != kUnknown) return;
+    paths.push_back(file->passed.file);
+  }
+  const std::vector<int64_t> ranks = ranks_in_paths(paths);
+  for (size_t i = 0; i < ranks.size(); ++i) files[i]->passed.runs[0].rank = ranks[i];
+  if (!ranks.empty())
+    job.remarks.push_back("no file gives its rank: tacho takes the numbers in which their names differ");
+}
+
 // Moves the runs of `files` into the job by rank. Second files of a rank become remarks. Returns the file of each run
 // of the job.
 std::vector<OpenedFile*> take_runs(const std::vector<OpenedFile*>& from, Job& job) {
+  take_ranks_of_names(from, job);
   std::map<int64_t, std::pair<RankRun, OpenedFile*>> by_rank;
   size_t nameless = 0;
   for (OpenedFile* const file : from)

@@ -40,7 +40,10 @@ Result<PassedTrace> pass_over_runs(const trace::Trace& trace, const std::string&
 /// Whether a trace is one for these answers: it holds several ranks, messages of MPI, or kernels of collectives.
 bool tells_of_ranks(const trace::Trace& trace);
 
-/// The rank in a path: "rank3.tacho", "kineto_rank3.json.gz", "out/3/trace.tacho"; kUnknown if it names none.
+/// The rank in a path: "rank3.tacho", "kineto_Rank-3.json.gz", "out/3/trace.tacho"; kUnknown if it names none.
 int64_t rank_in_path(const std::string& path);
+/// The ranks of paths that differ in one number alone, which counts from 0: "trace_0.json", "trace_1.json" ...; empty
+/// for all other paths.
+std::vector<int64_t> ranks_in_paths(const std::vector<std::string>& paths);
 
 }  // namespace tacho::ranks

@@ -117,6 +117,8 @@ TEST(RankInPath, NamesAndFolders) {
   EXPECT_EQ(rank_in_path("a/kineto_rank12.json.gz"), 12);
   EXPECT_EQ(rank_in_path("rank-3.tacho"), 3);
   EXPECT_EQ(rank_in_path("rank_0_trace.json"), 0);
+  EXPECT_EQ(rank_in_path("Trace-Rank 5.json"), 5);
+  EXPECT_EQ(rank_in_path("RANK=6.json"), 6);
   EXPECT_EQ(rank_in_path("out/7/trace.tacho"), 7);
   EXPECT_EQ(rank_in_path("out/rank7/trace.tacho"), 7);
   EXPECT_EQ(rank_in_path("out/7/host/trace.tacho"), 7);
@@ -124,6 +126,22 @@ TEST(RankInPath, NamesAndFolders) {
   EXPECT_EQ(rank_in_path("trace.tacho"), kUnknown);
   EXPECT_EQ(rank_in_path("/"), kUnknown);
   EXPECT_EQ(rank_in_path("rank99999999999999999999.json"), kUnknown);
+}
+
+TEST(RankNames, OneNumberInAllNames) {
+  using Ranks = std::vector<int64_t>;
+  EXPECT_EQ(ranks_in_paths({"a2/t_0.json", "a2/t_10.json", "a2/t_2.json"}), (Ranks{0, 10, 2}));
+  EXPECT_EQ(ranks_in_paths({"1234-TP-0.trace.json.gz", "1234-TP-1.trace.json.gz"}), (Ranks{0, 1}));
+  EXPECT_EQ(ranks_in_paths({"node0/t.json", "node1/t.json"}), (Ranks{0, 1}));
+  EXPECT_EQ(ranks_in_paths({"000.json", "001.json"}), (Ranks{0, 1}));
+  // Process ids, two numbers, other words, none at all.
+  EXPECT_EQ(ranks_in_paths({"host_83.json", "host_84.json"}), Ranks{});
+  EXPECT_EQ(ranks_in_paths({"dp0_tp0.json", "dp0_tp1.json", "dp1_tp0.json", "dp1_tp1.json"}), Ranks{});
+  EXPECT_EQ(ranks_in_paths({"a0.json", "b1.json"}), Ranks{});
+  EXPECT_EQ(ranks_in_paths({"0.json", "99999999999999999999.json"}), Ranks{});
+  EXPECT_EQ(ranks_in_paths({"t.json", "t.json"}), Ranks{});
+  EXPECT_EQ(ranks_in_paths({"t0.json"}), Ranks{});
+  EXPECT_EQ(ranks_in_paths({}), Ranks{});
 }
 
 }  // namespace

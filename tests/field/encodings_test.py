@@ -170,6 +170,10 @@ class Encodings(FieldCase):
     def test_other_packings_are_named(self):
         self.assertIn("a bzip2 file", self.refused("t.json.bz2", bz2.compress(TEXT.encode())))
         self.assertIn("an xz file", self.refused("t.json.xz", lzma.compress(TEXT.encode())))
+        pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
+        self.assertIn("a pointer of Git LFS", self.refused("t.json", pointer))
+        for page in (b"<!DOCTYPE html><html>", b"<html>404"):
+            self.assertIn("a page in HTML", self.refused("t.json", page))
         self.assertIn("a 7-Zip archive", self.refused("t.7z", b"7z\xbc\xaf\x27\x1c\x00\x04" + bytes(100)))
         self.assertIn("an xz file", self.refused("xz.zip", zipped({"t.json.xz": lzma.compress(TEXT.encode())})))
         self.assertIn("method 12", self.refused("bz.zip", zipped({"t.json": TEXT}, zipfile.ZIP_BZIP2)))

@@ -77,7 +77,7 @@ Packing packing_of(std::string_view head) {
   return is_tar(head) ? Packing::kTar : Packing::kNone;
 }
 
-// The name of a form that tacho does not unpack, and what does; nullptr = another form.
+// The name of a form that tacho does not unpack, or that stands in a trace's place, and what to do; nullptr = another.
 const char* foreign_form(std::string_view head) {
   struct Form {
     std::string_view magic;
@@ -90,6 +90,11 @@ const char* foreign_form(std::string_view head) {
       {"Rar!\x1a\x07", "a RAR archive: unpack it"},
       {"\x04\x22\x4d\x18", "an lz4 file: unpack it with unlz4"},
       {"\x1f\x9d", "a file of compress: unpack it with uncompress"},
+      {"version https://git-lfs.github.com/spec/",
+       "a pointer of Git LFS, not the file itself: get it with git lfs pull"},
+      {"<!DOCTYPE html", "a page in HTML, no trace: perhaps the answer of a server that wanted a login"},
+      {"<!doctype html", "a page in HTML, no trace: perhaps the answer of a server that wanted a login"},
+      {"<html", "a page in HTML, no trace: perhaps the answer of a server that wanted a login"},
   };
   for (const Form& form : kForms) {
     if (!head.starts_with(form.magic)) continue;

@@ -214,33 +214,36 @@ void Translator::tensor(const Event& event, int64_t track) {
                               .reserved = on_device ? told(event.total_reserved) : kUnknown});
 }
 
-// The device that torch numbers `index`. AMD's kernels are numbered by another list than its allocators: where one
-// device ran work and one has tensors, they are the same. `tensors`: how many have tensors. 0 = it cannot be told.
-int64_t Translator::device_of_tensors(int64_t index, Owners::ScopeId scope, size_t tensors) {
+Translator::DevicesAtWork Translator::devices_at_work(Owners::ScopeId scope) {
   constexpr int64_t kMost = 64;
-  auto& tracker = owners_.tracker();
-  if (tracker.has_device(index, scope)) return tracker.device(index, scope);
-  if (tensors > 1) return tracker.device(index, scope);
-  int64_t only = 0, count = 0;
+  DevicesAtWork found;
   for (int64_t each = 0; each < kMost; ++each)
-    if (tracker.has_device(each, scope)) {
-      only = tracker.device(each, scope);
-      ++count;
+    if (owners_.tracker().has_device(each, scope)) {
+      found.only = owners_.tracker().device(each, scope);
+      ++found.count;
     }
-  return count == 1 ? only : count == 0 ? tracker.device(index, scope) : 0;
+  return found;
 }
 
+// Tensors make no device where any ran work. AMD's kernels are numbered by another list than its allocators: where one
+// device ran work and one has tensors, they are the same.
 void Translator::finish_tensors() {
   std::map<int64_t, std::set<int64_t>> indices;  // by scope
   for (const auto& [key, shape] : tensor_shapes_)
     if (key[1] >= 0) indices[key[0]].insert(key[1]);
-  for (const auto& [key, shape] : tensor_shapes_) {
-    const auto& [scope, index, kind] = key;
-    if (index < 0) continue;
-    writer_.update(Table::kAllocationShape, shape, column::AllocationShape::name, writer_.string("tensor"));
-    if (const int64_t device = device_of_tensors(index, static_cast<Owners::ScopeId>(scope), indices[scope].size());
-        device != 0)
-      writer_.update(Table::kAllocationShape, shape, column::AllocationShape::device, device);
+  for (const auto& [scope, of_scope] : indices) {
+    const auto owner = static_cast<Owners::ScopeId>(scope);
+    const DevicesAtWork worked = devices_at_work(owner);
+    for (const auto& [key, shape] : tensor_shapes_) {
+      if (key[0] != scope || key[1] < 0) continue;
+      writer_.update(Table::kAllocationShape, shape, column::AllocationShape::name, writer_.string("tensor"));
+      int64_t device = 0;
+      if (worked.count == 0 || owners_.tracker().has_device(key[1], owner))
+        device = owners_.tracker().device(key[1], owner);
+      else if (worked.count == 1 && of_scope.size() == 1)
+        device = worked.only;
+      if (device != 0) writer_.update(Table::kAllocationShape, shape, column::AllocationShape::device, device);
+    }
   }
 }
 

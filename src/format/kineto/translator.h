@@ -150,7 +150,10 @@ class Translator {
   Status finish_tied();
   Status finish_flows();
   Status finish_nameless();
-  int64_t device_of_tensors(int64_t index, Owners::ScopeId scope, size_t tensors);
+  struct DevicesAtWork {
+    int64_t count = 0, only = 0;  // only: the row of one of them
+  };
+  DevicesAtWork devices_at_work(Owners::ScopeId scope);
   void finish_tensors();
 
   int64_t device(int64_t index, const Event& event, Owners::ScopeId scope);

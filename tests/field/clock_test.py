@@ -3,9 +3,11 @@
 A program in a time namespace reads other clocks than tacho; its devices' times are moved to tacho's. A device whose clock is apart for
 any other reason is measured by its launches and waits.
 """
+import contextlib
 import json
 import pathlib
 import shutil
+import sqlite3
 import subprocess
 import sys
 import unittest
@@ -64,6 +66,115 @@ class LaunchOrder(harness.Case):
             [[least, most]] = json.loads(result.stdout)["rows"]
             self.assertGreaterEqual(least, 0)
             self.assertLessEqual(most, 10_000)
+
+
+class Readers(harness.Case):
+    """rocprofv3's files, rocpd and .rpd: 4,000 launches with a wait behind each, then the device's times alone are shifted.
+
+    The calls of these files lie apart from the work: each kernel finds its own, however far away.
+    """
+
+    LAUNCHES = 4000
+
+    def setUp(self):
+        super().setUp()
+        events = []
+        for i in range(1, self.LAUNCHES + 1):
+            launch = 1_000_000 + 100 * i
+            events += [{"ph": "X", "cat": "cuda_runtime", "name": "hipLaunchKernel", "pid": 7, "tid": 7, "ts": launch, "dur": 3,
+                        "args": {"correlation": 2 * i}},
+                       {"ph": "X", "cat": "cuda_runtime", "name": "hipDeviceSynchronize", "pid": 7, "tid": 7, "ts": launch + 5,
+                        "dur": 22, "args": {"correlation": 2 * i + 1}},
+                       {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 3, "ts": launch + 4, "dur": 20,
+                        "args": {"correlation": 2 * i, "device": 0, "stream": 3, "grid": [1, 1, 1], "block": [64, 1, 1]}}]
+        (self.folder / "k.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+
+    def export(self, form, name):
+        self.run_command(TACHO, "export", "k.json", "-f", form, "-o", name, "--overwrite")
+        return self.folder / name
+
+    def csv_set(self, shift):
+        folder = self.folder / "csv"
+        shutil.rmtree(folder, ignore_errors=True)
+        self.run_command(TACHO, "export", "k.json", "-f", "csv", "-d", folder, "--overwrite")
+        [kernels] = folder.glob("**/*kernel_trace.csv")
+        lines = kernels.read_text().splitlines()
+        columns = lines[0].replace('"', "").split(",")
+        moved = [lines[0]]
+        for line in lines[1:]:
+            cells = line.split(",")
+            for column in ("Start_Timestamp", "End_Timestamp"):
+                cells[columns.index(column)] = str(int(cells[columns.index(column)]) + shift)
+            moved.append(",".join(cells))
+        kernels.write_text("\n".join(moved) + "\n")
+        return folder
+
+    def json_file(self, shift):
+        file = self.export("rocprofv3", "t_results.json")
+        document = json.loads(file.read_text())
+        for process in document["rocprofiler-sdk-tool"]:
+            for kernel in process["buffer_records"]["kernel_dispatch"]:
+                kernel["start_timestamp"] += shift
+                kernel["end_timestamp"] += shift
+            # rocprofv3 itself writes kernels before calls.
+            records = process["buffer_records"]
+            process["buffer_records"] = {key: records[key] for key in sorted(records, key=lambda key: key != "kernel_dispatch")}
+        file.write_text(json.dumps(document))
+        return file
+
+    def database(self, form, table, shift):
+        file = self.export(form, f"t.{'db' if form == 'rocpd' else form}")
+        with contextlib.closing(sqlite3.connect(file)) as base:
+            names = [name for [name] in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            [name] = [name for name in names if name in (table, *(name for name in names if name.startswith(table + "_0")))]
+            base.execute(f'UPDATE "{name}" SET start = start + {shift}, end = end + {shift}')
+            base.commit()
+        return file
+
+    def inputs(self, shift):
+        yield self.csv_set(shift)
+        yield self.json_file(shift)
+        yield self.database("rocpd", "rocpd_kernel_dispatch", shift)
+        yield self.database("rpd", "rocpd_op", shift)
+
+    def delays(self, trace):
+        result = self.run_command(TACHO, "query", "--dialect", "tacho", trace, "SELECT count(*), min(d.start - a.start), max(d.start - a.start) "
+                                  "FROM dispatch d JOIN api a ON a.correlation = d.correlation", "--output-format", "json")
+        return json.loads(result.stdout)["rows"][0]
+
+    def test_times_that_fit_stay(self):
+        for trace in self.inputs(0):
+            with self.subTest(trace=trace.name):
+                info = self.run_command(TACHO, "info", trace, env={"COLUMNS": "400"}).stdout.decode()
+                self.assertNotIn("clock was", info)
+                self.assertEqual(self.delays(trace), [self.LAUNCHES, 4000, 4000])
+
+    def test_a_clock_that_is_apart_is_moved(self):
+        for shift, said in ((-5_000_000, r"(4\.99\d|5\.00\d) ms behind the host's"),
+                            (7_000_000_000_000, r"(6999\.99\d|7000\.00\d) s ahead of the host's")):
+            for trace in self.inputs(shift):
+                with self.subTest(trace=trace.name, shift=shift):
+                    info = self.run_command(TACHO, "info", trace, env={"COLUMNS": "400"}).stdout.decode()
+                    self.assertRegex(info, said)
+                    self.assertNotIn("times out of order", info)
+                    count, least, most = self.delays(trace)
+                    self.assertEqual(count, self.LAUNCHES)
+                    self.assertGreaterEqual(least, 0)
+                    self.assertLessEqual(most, 10_000)
+
+    def test_times_before_their_launch_without_a_wait_are_unknown(self):
+        """Nothing tells how far the clock is away: the kernels are counted, and no delay of a launch is made of them."""
+        document = json.loads((self.folder / "k.json").read_text())
+        document["traceEvents"] = [event for event in document["traceEvents"] if event["name"] != "hipDeviceSynchronize"]
+        (self.folder / "k.json").write_text(json.dumps(document))
+        for trace in self.inputs(-60_000):
+            with self.subTest(trace=trace.name):
+                info = self.run_command(TACHO, "info", trace, env={"COLUMNS": "400"}).stdout.decode()
+                self.assertIn(f"{self.LAUNCHES} of {self.LAUNCHES} kernels, copies and fills begin before the call", info)
+                self.assertIn("times out of order", info)
+                result = self.run_command(TACHO, "report", "launch-delay", trace, "--output-format", "json")
+                self.assertEqual(json.loads(result.stdout)["rows"], [])
+                self.assertIn(f"{self.LAUNCHES} GPU operations begin before the calls that launched them".encode(), result.stderr)
 
 
 class Kernels(harness.Case):

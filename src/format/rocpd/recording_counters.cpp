@@ -204,13 +204,14 @@ Status RecordingReader::counters() {
       ++unmeasured;
       return;
     }
-    writer_.add(row::CounterValue{.track = target->value.track,
-                                  .start = target->value.start,
-                                  .ordinal = target->value.ordinal,
-                                  .dim = info->second.counter,
-                                  .instance = found.instance,
-                                  .pass = pass,
-                                  .value = static_cast<int64_t>(__builtin_bit_cast(uint64_t, value.value))});
+    work_times_.counter_value({.process = target->value.process, .device = target->value.device},
+                              {.track = target->value.track,
+                               .start = target->value.start,
+                               .ordinal = target->value.ordinal,
+                               .dim = info->second.counter,
+                               .instance = found.instance,
+                               .pass = pass,
+                               .value = static_cast<int64_t>(__builtin_bit_cast(uint64_t, value.value))});
   }));
   if (unmeasured > 0) writer_.lose(0, Table::kCounterValue, event::LossReason::kVendor, unmeasured);
   if (later > 0)

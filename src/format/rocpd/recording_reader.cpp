@@ -156,6 +156,7 @@ Status RecordingReader::run() {
   counters_ = has_rows("rocpd_pmc_event");
   TACHO_TRY(dimensions());
   TACHO_TRY(regions());
+  TACHO_TRY(work_times_.calls_end(counters_));
   TACHO_TRY(replays());
   TACHO_TRY(dispatches());
   TACHO_TRY(copies());
@@ -163,6 +164,8 @@ Status RecordingReader::run() {
   TACHO_TRY(graph_launches());
   TACHO_TRY(hip_events());
   TACHO_TRY(counters());
+  TACHO_TRY(work_times_.work_ends());
+  work_times_.finish(0);
   TACHO_TRY(marks());
   TACHO_TRY(add_unmeasured());
   tables_left_out();

@@ -19,6 +19,7 @@
 #include "format/import/times.h"
 #include "format/rocpd/layout.h"
 #include "format/sqlite/database.h"
+#include "trace/write/work_times.h"
 #include "trace/write/writer.h"
 
 namespace tacho::format::rocpd {
@@ -67,6 +68,7 @@ class RecordingReader {
   // Where the values of an event's counters belong.
   struct Target {
     int64_t track, start, ordinal;
+    int64_t process = 0, device = 0;  // rows; of device work
   };
   // A dispatch that was replayed: it counts once, by the event of its first pass.
   struct Replay {
@@ -126,16 +128,17 @@ class RecordingReader {
   void bad(event::Table of, int64_t count = 1) { writer_.lose(0, of, event::LossReason::kBadInput, count); }
   /// Adds device work, or keeps it until all times are known.
   template <event::FactRow R>
-  void work(const R& row, int64_t event_id, int64_t ordinal = event::kUnknown) {
+  void work(const R& row, const trace::WorkTimes::Origin& origin, int64_t event_id, int64_t ordinal = event::kUnknown) {
     const bool measured = !imported::UnmeasuredRows::looks_so(row.start, row.duration);
     if (measured) {
       unmeasured_.saw(row.start, row.duration);
-      writer_.add(row);
+      work_times_.work(origin, row);
     } else {
       unmeasured_.take(row);
     }
     if (counters_ && event_id != 0)
-      targets_.add(event_id, {row.track, measured ? row.start : event::kUnknown, ordinal});
+      targets_.add(event_id,
+                   {row.track, measured ? row.start : event::kUnknown, ordinal, origin.process, origin.device});
   }
 
   // recording_dimensions.cpp: what it happened to and with
@@ -175,6 +178,7 @@ class RecordingReader {
   std::string suffix_;
   RecordingSchema schema_;
   imported::UnmeasuredRows unmeasured_;
+  trace::WorkTimes work_times_{writer_, trace::WorkTimes::Calls::kApart};
 
   std::unique_ptr<NamedScan> strings_, events_, tracks_, timestamps_, categories_table_, symbols_table_, samples_;
   tsl::robin_map<int64_t, int64_t> text_rows_, processes_, agents_, threads_;

@@ -3,6 +3,7 @@
 #include "format/import/words.h"
 #include "format/rocpd/extdata.h"
 #include "format/rocpd/recording_reader.h"
+#include "vendor/call_roles.h"
 #include "walk/calls/causes.h"
 
 namespace tacho::format::rocpd {
@@ -57,6 +58,11 @@ Status RecordingReader::regions() {
       found.value() =
           writer_.dimension(row::Function{.name = writer_.string(function), .domain = domain_of(kind, function)});
     }
+    work_times_.call({.process = process(here.line.process),
+                      .correlation = here.about.stack,
+                      .start = here.span.start,
+                      .end = here.span.duration == kUnknown ? kUnknown : here.span.start + here.span.duration,
+                      .role = vendor::call_role(text(name))});
     writer_.add(row::Api{.track = track,
                          .start = here.span.start,
                          .duration = here.span.duration,
@@ -165,7 +171,7 @@ Status RecordingReader::dispatches() {
                            .correlation = here.about.stack,
                            .ordinal = ordinal,
                            .graph_node = scan.id(kOwn + 11)},
-             here.event_id, ordinal);
+             {.process = process(here.line.process), .device = device(here.line.agent)}, here.event_id, ordinal);
       });
 }
 
@@ -183,7 +189,8 @@ Status RecordingReader::copies() {
         const bool to_host = direction == CopyDirection::kDeviceToHost || direction == CopyDirection::kHostToHost;
         // A copy is shown on the line of the GPU that takes part.
         const int64_t own = direction == CopyDirection::kDeviceToHost ? source : target;
-        const int64_t track = queue_track(here.line, own != 0 ? own : here.line.agent);
+        const int64_t agent = own != 0 ? own : here.line.agent;
+        const int64_t track = queue_track(here.line, agent);
         if (scan.id(kOwn + 4) != 0) graph_work_.add(here.about.stack, 0);
         const auto [shape, fresh] = copy_shapes_.try_emplace(
             {static_cast<int64_t>(direction), fill ? 1 : 0, device(target), device(source)}, 0);
@@ -201,7 +208,11 @@ Status RecordingReader::copies() {
           values.correlation = here.about.stack;
           values.bytes = size_known(scan.number(kOwn + 3));
           values.graph_node = scan.id(kOwn + 5);
-          work(values, here.event_id);
+          work(values,
+               {.process = process(here.line.process),
+                .device = device(agent),
+                .to_host = direction == CopyDirection::kDeviceToHost},
+               here.event_id);
         };
         if (fill)
           put(row::Fill{});
@@ -249,7 +260,7 @@ Status RecordingReader::graph_launches() {
                                                          .kind = event::DispatchKind::kGraph,
                                                          .graph = graph}),
                            .correlation = here.about.stack},
-             here.event_id);
+             {.process = process(here.line.process), .device = device(here.line.agent)}, here.event_id);
       });
 }
 
@@ -262,13 +273,14 @@ Status RecordingReader::hip_events() {
         for (const std::string_view word : {text(scan.id(kOwn)), scan.string(kOwn + 1), scan.string(kOwn + 2)})
           waits |= word.find("WAIT") != std::string_view::npos || word.find("Wait") != std::string_view::npos;
         const int64_t agent = here.line.agent;
-        writer_.add(row::Sync{
-            .track = queue_track(here.line, agent),
-            .start = here.span.start,
-            .duration = here.span.duration,
-            .dim = writer_.dimension(row::SyncShape{
-                .kind = waits ? event::SyncKind::kQueueWaitEvent : event::SyncKind::kEvent, .device = device(agent)}),
-            .correlation = here.about.stack});
+        work_times_.sync(
+            {.process = process(here.line.process), .device = device(agent)},
+            {.track = queue_track(here.line, agent),
+             .start = here.span.start,
+             .duration = here.span.duration,
+             .dim = writer_.dimension(row::SyncShape{
+                 .kind = waits ? event::SyncKind::kQueueWaitEvent : event::SyncKind::kEvent, .device = device(agent)}),
+             .correlation = here.about.stack});
       });
 }
 

@@ -20,6 +20,8 @@
 #include "format/rocprofv3_csv/rocprofv3_csv.h"
 #include "format/shared/rocprof_words.h"
 #include "format/source/names.h"
+#include "trace/write/work_times.h"
+#include "vendor/call_roles.h"
 #include "walk/names/names.h"
 #include "workload/import.h"
 
@@ -182,9 +184,13 @@ class Reader {
   Status run() {
     // Agents first, then what others refer to: calls name the process, dispatches give counters their place.
     for (const Kind kind : {Kind::kAgents, Kind::kCalls, Kind::kKernels, Kind::kWork, Kind::kCopies, Kind::kFills,
-                            Kind::kAllocations, Kind::kScratch, Kind::kCounters, Kind::kRanges})
+                            Kind::kAllocations, Kind::kScratch, Kind::kCounters, Kind::kRanges}) {
       for (const auto& [of, path] : set_.files)
         if (of == kind) TACHO_TRY(read(kind, path));
+      if (kind == Kind::kCalls) TACHO_TRY(work_times_.calls_end(has(Kind::kCounters)));
+    }
+    TACHO_TRY(work_times_.work_ends());
+    work_times_.finish(0);
     TACHO_TRY(call_ends_.finish());
     return unmeasured_.finish(writer_, [this](int64_t, int64_t correlation) {
       const auto* const call = call_ends_.find(correlation);
@@ -196,6 +202,10 @@ class Reader {
   struct Times {
     int start, end;
   };
+
+  bool has(Kind kind) const {
+    return std::any_of(set_.files.begin(), set_.files.end(), [&](const auto& file) { return file.first == kind; });
+  }
 
   Status read(Kind kind, const std::string& path) {
     TACHO_ASSIGN(CsvRows rows, CsvRows::open(path));
@@ -353,10 +363,10 @@ class Reader {
   }
   // Device work that was not measured waits for the other times.
   template <typename Row>
-  void add_work(const Row& row) {
+  void add_work(const Row& row, int64_t owner, int64_t device, bool to_host = false) {
     if (imported::UnmeasuredRows::looks_so(row.start, row.duration)) return unmeasured_.take(row);
     unmeasured_.saw(row.start, row.duration);
-    writer_.add(row);
+    work_times_.work({.process = owner, .device = device, .to_host = to_host}, row);
   }
   template <typename Each>
   Status each(CsvRows& rows, Each row) {
@@ -393,13 +403,14 @@ class Reader {
       if (fresh) known->second = domain_named(rows.text(domain));
       const int64_t called = writer_.dimension(row::Function{.name = name, .domain = known->second});
       unmeasured_.saw(start, duration);
-      if (const int64_t cause = correlation_of(rows, correlation); cause != 0)
-        call_ends_.add(cause, start + std::max<int64_t>(duration, 0));
-      writer_.add(row::Api{.track = track,
-                           .start = start,
-                           .duration = duration,
-                           .dim = called,
-                           .correlation = correlation_of(rows, correlation)});
+      const int64_t cause = correlation_of(rows, correlation);
+      if (cause != 0) call_ends_.add(cause, start + std::max<int64_t>(duration, 0));
+      work_times_.call({.process = owner,
+                        .correlation = cause,
+                        .start = start,
+                        .end = duration == kUnknown ? kUnknown : start + duration,
+                        .role = vendor::call_role(rows.text(function))});
+      writer_.add(row::Api{.track = track, .start = start, .duration = duration, .dim = called, .correlation = cause});
     });
   }
 
@@ -451,15 +462,17 @@ class Reader {
       if (!span(rows, times, Table::kDispatch, start, duration)) return;
       const int64_t on =
           agent < 0 && gpu >= 0 ? device(fmt::format("Agent {}", rows.text(gpu))) : device(rows.text(agent));
-      const int64_t track = queue_track(process(rows.number(pid)), on, rows.number(queue), rows.number(stream));
+      const int64_t owner = process(rows.number(pid));
+      const int64_t track = queue_track(owner, on, rows.number(queue), rows.number(stream));
       const int64_t number = rows.number(id), ordinal = number == kUnknown ? kUnknown : number - 1;
       add_work(row::Dispatch{.track = track,
                              .start = start,
                              .duration = duration,
                              .dim = kernel_row(rows, shape),
                              .correlation = correlation_of(rows, correlation),
-                             .ordinal = ordinal});
-      if (ordinal != kUnknown) places_.add(ordinal, {track, start});
+                             .ordinal = ordinal},
+               owner, on);
+      if (ordinal != kUnknown) places_.add(ordinal, {track, start, owner, on});
     }));
     return {};
   }
@@ -482,14 +495,15 @@ class Reader {
       const int64_t shape = writer_.dimension(
           row::CopyShape{.direction = way, .source_device = from_host ? 0 : from, .target_device = to_host ? 0 : to});
       // A copy is shown on the line of the GPU that takes part.
-      const int64_t track = queue_track(process(kUnknown), way == CopyDirection::kDeviceToHost ? from : to, kUnknown,
-                                        rows.number(stream));
+      const int64_t owner = process(kUnknown), on = way == CopyDirection::kDeviceToHost ? from : to;
+      const int64_t track = queue_track(owner, on, kUnknown, rows.number(stream));
       add_work(row::Copy{.track = track,
                          .start = start,
                          .duration = duration,
                          .dim = shape,
                          .correlation = correlation_of(rows, correlation),
-                         .bytes = rows.number(bytes)});
+                         .bytes = rows.number(bytes)},
+               owner, on, way == CopyDirection::kDeviceToHost);
     });
   }
 
@@ -498,18 +512,17 @@ class Reader {
     const int operation = rows.column("Operation");
     const Times times = times_of(rows);
     const int name = rows.column("Kernel_Name"), correlation = rows.column("Correlation_Id");
-    const bool has_kernels = std::any_of(set_.files.begin(), set_.files.end(),
-                                         [](const auto& file) { return file.first == Kind::kKernels; });
+    const bool has_kernels = has(Kind::kKernels);
     int64_t barriers = 0, unknown = 0;
     std::string first_unknown;
     TACHO_TRY(each(rows, [&] {
       const std::string_view what = rows.text(operation);
-      const auto has = [&](std::string_view part) { return what.find(part) != std::string_view::npos; };
-      const bool copy = has("Copy") || has("copy") || has("Memcpy"), fill = has("Fill");
+      const auto says = [&](std::string_view part) { return what.find(part) != std::string_view::npos; };
+      const bool copy = says("Copy") || says("copy") || says("Memcpy"), fill = says("Fill");
       const bool kernel = !copy && !fill && !rows.text(name).empty();
       if (kernel && has_kernels) return;  // results_*.csv says more
       if (!copy && !fill && !kernel) {
-        if (has("Marker") || has("Barrier"))
+        if (says("Marker") || says("Barrier"))
           ++barriers;
         else if (unknown++ == 0)
           first_unknown = valid_utf8(what.substr(0, 80));
@@ -517,8 +530,8 @@ class Reader {
       }
       int64_t start, duration;
       if (!span(rows, times, copy ? Table::kCopy : fill ? Table::kFill : Table::kDispatch, start, duration)) return;
-      const int64_t on = device("GPU 0"), cause = correlation_of(rows, correlation);
-      const int64_t track = queue_track(process(kUnknown), on, kUnknown, kUnknown);
+      const int64_t on = device("GPU 0"), cause = correlation_of(rows, correlation), owner = process(kUnknown);
+      const int64_t track = queue_track(owner, on, kUnknown, kUnknown);
       if (kernel) {
         const int64_t dim = writer_.dimension(row::Kernel{
             .name = writer_.string(imported::kernel_of_symbol(rows.text(name))), .kind = event::DispatchKind::kKernel});
@@ -527,14 +540,17 @@ class Reader {
                                .duration = duration,
                                .dim = dim,
                                .correlation = cause,
-                               .ordinal = kUnknown});
+                               .ordinal = kUnknown},
+                 owner, on);
       } else if (copy) {
         const event::CopyDirection way = imported::copy_direction(what);
         const int64_t dim = writer_.dimension(row::CopyShape{.direction = way});
-        add_work(row::Copy{.track = track, .start = start, .duration = duration, .dim = dim, .correlation = cause});
+        add_work(row::Copy{.track = track, .start = start, .duration = duration, .dim = dim, .correlation = cause},
+                 owner, on, way == event::CopyDirection::kDeviceToHost);
       } else {
         const int64_t dim = writer_.dimension(row::FillShape{.memory = event::MemoryKind::kDevice, .device = on});
-        add_work(row::Fill{.track = track, .start = start, .duration = duration, .dim = dim, .correlation = cause});
+        add_work(row::Fill{.track = track, .start = start, .duration = duration, .dim = dim, .correlation = cause},
+                 owner, on);
       }
     }));
     if (barriers != 0)
@@ -636,12 +652,14 @@ class Reader {
       if (!span(rows, times, Table::kFill, start, duration)) return;
       const int64_t where = device(rows.text(agent));
       const int64_t shape = writer_.dimension(row::FillShape{.memory = event::MemoryKind::kDevice, .device = where});
-      add_work(row::Fill{.track = queue_track(process(kUnknown), where, kUnknown, rows.number(stream)),
+      const int64_t owner = process(kUnknown);
+      add_work(row::Fill{.track = queue_track(owner, where, kUnknown, rows.number(stream)),
                          .start = start,
                          .duration = duration,
                          .dim = shape,
                          .correlation = correlation_of(rows, correlation),
-                         .bytes = rows.number(bytes)});
+                         .bytes = rows.number(bytes)},
+               owner, where);
     });
   }
 
@@ -682,7 +700,7 @@ class Reader {
               correlation = rows.column("Correlation_Id");
     // kernel_trace.csv describes the dispatches. Without it, their first row here does.
     TACHO_TRY(places_.finish());
-    int64_t last = kUnknown, track = 0, start = 0;
+    int64_t last = kUnknown, track = 0, start = 0, owner = 0, on = 0;
     std::string counter;
     return each(rows, [&] {
       const int64_t number = rows.number(id);
@@ -694,20 +712,25 @@ class Reader {
         if (const auto* const place = places_.find(number - 1)) {
           track = place->value.track;
           start = place->value.start;
+          owner = place->value.process;
+          on = place->value.device;
         } else {
           int64_t duration = kUnknown;
           if (!timed || !span(rows, times, Table::kDispatch, start, duration)) {
             if (!timed) writer_.lose(0, Table::kCounterValue, event::LossReason::kBadInput, 1);
             return;
           }
-          track = queue_track(process(rows.number(pid)), device(rows.text(agent)), rows.number(queue), kUnknown);
+          owner = process(rows.number(pid));
+          on = device(rows.text(agent));
+          track = queue_track(owner, on, rows.number(queue), kUnknown);
           if (seen_.try_emplace(number, true).second)
             add_work(row::Dispatch{.track = track,
                                    .start = start,
                                    .duration = duration,
                                    .dim = kernel_row(rows, shape),
                                    .correlation = correlation_of(rows, correlation),
-                                   .ordinal = number - 1});
+                                   .ordinal = number - 1},
+                     owner, on);
         }
         last = number;
       }
@@ -717,17 +740,18 @@ class Reader {
         return;
       }
       const int64_t info = writer_.dimension(row::Counter{.name = writer_.string(rows.text(name))});
-      writer_.add(row::CounterValue{.track = track,
-                                    .start = start,
-                                    .ordinal = number - 1,
-                                    .dim = info,
-                                    .value = static_cast<int64_t>(__builtin_bit_cast(uint64_t, cell.value))});
+      work_times_.counter_value({.process = owner, .device = on},
+                                {.track = track,
+                                 .start = start,
+                                 .ordinal = number - 1,
+                                 .dim = info,
+                                 .value = static_cast<int64_t>(__builtin_bit_cast(uint64_t, cell.value))});
     });
   }
 
   enum class Numbering : uint8_t { kNode, kLogical, kGpu, kCpu };  // what a label counts
   struct Place {
-    int64_t track, start;
+    int64_t track, start, process, device;
   };
   trace::TraceWriter& writer_;
   const Set& set_;
@@ -741,6 +765,7 @@ class Reader {
   KeyIndex<Place> places_;
   KeyIndex<int64_t> call_ends_;  // by correlation
   imported::UnmeasuredRows unmeasured_;
+  trace::WorkTimes work_times_{writer_, trace::WorkTimes::Calls::kApart};
   tsl::robin_map<int64_t, bool> seen_;  // dispatches known only from their counters
 };
 

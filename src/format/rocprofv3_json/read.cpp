@@ -19,6 +19,8 @@
 #include "format/rocprofv3_json/bits.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"
 #include "format/shared/rocprof_words.h"
+#include "trace/write/work_times.h"
+#include "vendor/call_roles.h"
 
 namespace tacho::format::rocprofv3 {
 namespace {
@@ -66,6 +68,8 @@ class Reader {
         return call == nullptr ? kUnknown : call->value;
       }));
     }
+    TACHO_TRY(work_times_.work_ends());
+    work_times_.finish(0);
     return {};
   }
 
@@ -547,10 +551,10 @@ class Reader {
 
   // Device work that was not measured waits for the other times.
   template <typename Row>
-  void add_work(const Row& row) {
+  void add_work(const Row& row, int64_t agent, bool to_host = false) {
     if (imported::UnmeasuredRows::looks_so(row.start, row.duration)) return process_->unmeasured.take(row);
     process_->unmeasured.saw(row.start, row.duration);
-    writer_.add(row);
+    work_times_.work({.process = process_row(), .device = device(agent), .to_host = to_host}, row);
   }
 
   int64_t add_dispatch(const Dispatch& dispatch) {
@@ -587,7 +591,8 @@ class Reader {
                            .dim = kernel,
                            .correlation = dispatch.correlation,
                            .ordinal = dispatch.id > 0 ? dispatch.id - 1 : kUnknown,
-                           .graph_node = std::max<int64_t>(dispatch.node, 0)});
+                           .graph_node = std::max<int64_t>(dispatch.node, 0)},
+             dispatch.agent);
     return track;
   }
 
@@ -671,13 +676,14 @@ class Reader {
       for (const auto& [counter, value] : values) {
         int64_t& row = process_->counters[counter];
         if (row == 0) row = writer_.dimension(row::Counter{.name = text(fmt::format("counter #{}", counter))});
-        writer_.add(row::CounterValue{.track = track,
-                                      .start = dispatch.start,
-                                      .ordinal = dispatch.id > 0 ? dispatch.id - 1 : kUnknown,
-                                      .dim = row,
-                                      .instance = instances[counter]++,
-                                      .pass = pass,
-                                      .value = std::bit_cast<int64_t>(value)});
+        work_times_.counter_value({.process = process_row(), .device = device(dispatch.agent)},
+                                  {.track = track,
+                                   .start = dispatch.start,
+                                   .ordinal = dispatch.id > 0 ? dispatch.id - 1 : kUnknown,
+                                   .dim = row,
+                                   .instance = instances[counter]++,
+                                   .pass = pass,
+                                   .value = std::bit_cast<int64_t>(value)});
       }
     });
   }
@@ -837,14 +843,16 @@ class Reader {
                                                            .target_device = device(record.target),
                                                            .asynchronous = 1});
     // One line per stream; rocprofv3 does not say which hardware queue or engine made a copy.
-    const int64_t track = queue_track(down ? record.target : record.source, 0, record.stream, record.thread);
+    const int64_t agent = down ? record.target : record.source;
+    const int64_t track = queue_track(agent, 0, record.stream, record.thread);
     add_work(row::Copy{.track = track,
                        .start = record.start,
                        .duration = duration,
                        .dim = shape,
                        .correlation = record.correlation,
                        .bytes = record.bytes,
-                       .graph_node = std::max<int64_t>(record.node, 0)});
+                       .graph_node = std::max<int64_t>(record.node, 0)},
+             agent, direction == event::CopyDirection::kDeviceToHost);
     if (record.graph > 0) process_->graph_work.add(record.correlation, 0);
   }
 
@@ -858,7 +866,8 @@ class Reader {
                        .duration = duration,
                        .dim = shape,
                        .correlation = record.correlation,
-                       .bytes = record.bytes});
+                       .bytes = record.bytes},
+             record.agent);
   }
 
   void add_allocation(const Record& record) {
@@ -902,11 +911,12 @@ class Reader {
     const bool waits = operation_name(record).find("WAIT") != std::string_view::npos;
     const int64_t shape = writer_.dimension(row::SyncShape{
         .kind = waits ? event::SyncKind::kQueueWaitEvent : event::SyncKind::kEvent, .device = device(record.agent)});
-    writer_.add(row::Sync{.track = queue_track(record.agent, record.queue, record.stream, record.thread),
-                          .start = record.start,
-                          .duration = duration,
-                          .dim = shape,
-                          .correlation = record.correlation});
+    work_times_.sync({.process = process_row(), .device = device(record.agent)},
+                     {.track = queue_track(record.agent, record.queue, record.stream, record.thread),
+                      .start = record.start,
+                      .duration = duration,
+                      .dim = shape,
+                      .correlation = record.correlation});
   }
 
   // A launch of a graph is the sum of its kernels and copies, where the file has them.
@@ -927,7 +937,8 @@ class Reader {
                              .start = record.start,
                              .duration = duration,
                              .dim = kernel,
-                             .correlation = record.correlation});
+                             .correlation = record.correlation},
+               record.agent);
     }
     return {};
   }
@@ -992,6 +1003,11 @@ class Reader {
     std::string name(operation_name(record));
     if (name.empty()) name = fmt::format("{} operation {}", section, record.operation);
     const int64_t function = writer_.dimension(row::Function{.name = text(name), .domain = domain});
+    work_times_.call({.process = process_row(),
+                      .correlation = record.correlation,
+                      .start = record.start,
+                      .end = duration == kUnknown ? kUnknown : record.start + duration,
+                      .role = vendor::call_role(name)});
     process_->unmeasured.saw(record.start, duration);
     if (record.correlation != 0)
       process_->call_ends.add(record.correlation, record.start + std::max<int64_t>(duration, 0));
@@ -1004,6 +1020,7 @@ class Reader {
 
   std::string path_;
   trace::TraceWriter& writer_;
+  trace::WorkTimes work_times_{writer_, trace::WorkTimes::Calls::kApart};
   JsonStream* in_ = nullptr;
   std::deque<Process> processes_;
   Process* process_ = nullptr;

@@ -16,7 +16,9 @@
 #include "format/rpd/op_type.h"
 #include "format/rpd/rpd.h"
 #include "format/sqlite/unpack.h"
+#include "trace/write/work_times.h"
 #include "trace/write/writer.h"
+#include "vendor/call_roles.h"
 
 namespace tacho::format::rpd {
 namespace {
@@ -111,6 +113,7 @@ class Reader {
   };
   struct Name {
     bool marker = false, items = false, graph = false;
+    event::CallRole role = event::CallRole::kPlain;
     int64_t function = 0;
     int64_t domain_text = 0;
   };
@@ -119,6 +122,7 @@ class Reader {
     int64_t id = 0, start = 0, duration = 0, type_id = kUnknown, name_id = 0;
     OpType type;
     int64_t correlation = 0, process = 0, gpu = 0, queue = 0, sequence = 0, track = 0;
+    int64_t unit = 0;             // row of its GPU
     int64_t node = 0;             // of a graph
     bool launches_items = false;  // its call counts a grid in work-items
   };
@@ -130,6 +134,7 @@ class Reader {
   const Launch* launch_of(const Operation& of);
   const CopyCall* copy_of(const Operation& of);
   Status read_calls();
+  void add_call(const row::Api& row, int64_t process, event::CallRole role);
   Status read_links();
   Status read_operations();
   Result<int64_t> queue_track(const Operation& of);
@@ -146,10 +151,11 @@ class Reader {
   int64_t text_row(int64_t string_id);  // trace string; kUnknown if there is none
   int64_t kernel_row(int64_t name_id, int64_t type_id, int64_t shape, bool items, const OpType& type);
   template <event::FactRow R>
-  void add_work(const R& row) {
+  void add_work(const R& row, const Operation& of) {
     if (imported::UnmeasuredRows::looks_so(row.start, row.duration)) return unmeasured_.take(row);
     unmeasured_.saw(row.start, row.duration);
-    writer_.add(row);
+    const bool to_host = of.type.table == Table::kCopy && of.type.direction == event::CopyDirection::kDeviceToHost;
+    work_times_.work({.process = of.process, .device = of.unit, .to_host = to_host}, row);
   }
   Status add_unmeasured();
   void bad(Table table, int64_t count = 1) { writer_.lose(0, table, event::LossReason::kBadInput, count); }
@@ -158,6 +164,7 @@ class Reader {
   trace::TraceWriter& writer_;
   int version_ = 0;
   imported::UnmeasuredRows unmeasured_;
+  trace::WorkTimes work_times_{writer_, trace::WorkTimes::Calls::kApart};
   std::unique_ptr<Strings> strings_, ustrings_;
   // By the call's id and, in files of schema 1, by the operation's.
   KeyIndex<Launch> launches_, launches_of_operations_;
@@ -232,6 +239,7 @@ const Reader::Name& Reader::name_of(int64_t name_id, int64_t domain_id) {
     if (strings_->find(name_id, text)) {
       name.marker = text == "UserMarker";
       name.items = launches_items(text);
+      name.role = vendor::call_role(text);
       name.graph = text.find("GraphLaunch") != std::string_view::npos;
       if (!name.marker)
         name.function =
@@ -303,6 +311,15 @@ const Reader::CopyCall* Reader::copy_of(const Operation& of) {
   if (const auto* const own = copies_of_operations_.find(of.id)) return &own->value;
   const auto* const of_call = of.correlation != 0 ? copies_.find(of.correlation) : nullptr;
   return of_call != nullptr ? &of_call->value : nullptr;
+}
+
+void Reader::add_call(const row::Api& row, int64_t process, event::CallRole role) {
+  writer_.add(row);
+  work_times_.call({.process = process,
+                    .correlation = row.correlation,
+                    .start = row.start,
+                    .end = row.duration == kUnknown ? kUnknown : row.start + row.duration,
+                    .role = role});
 }
 
 Status Reader::read_calls() {
@@ -383,9 +400,8 @@ Status Reader::read_calls() {
     }
     if (name.items || name.graph) special_.add(id, name.items ? 1 : 2);
     calls_.add(id);
-    const row::Api values{
-        .track = track, .start = start, .duration = duration, .dim = name.function, .correlation = id};
-    writer_.add(values);
+    add_call({.track = track, .start = start, .duration = duration, .dim = name.function, .correlation = id},
+             run_process, name.role);
   }
   TACHO_TRY(scan.status());
   TACHO_TRY(strings_->status());
@@ -399,6 +415,7 @@ Status Reader::read_calls() {
                              "the .rpd; query the .rpd itself for them",
                              with_arguments));
   all_items_ = sdk;
+  TACHO_TRY(work_times_.calls_end());
   TACHO_TRY(special_.finish());
   return process_runs_.finish();
 }
@@ -465,7 +482,8 @@ void Reader::add_dispatch(const Operation& of) {
                          .duration = of.duration,
                          .dim = last_kernel_,
                          .correlation = of.correlation,
-                         .graph_node = of.node});
+                         .graph_node = of.node},
+           of);
 }
 
 void Reader::add_copy_or_fill(const Operation& of) {
@@ -473,7 +491,7 @@ void Reader::add_copy_or_fill(const Operation& of) {
   const int64_t bytes = copy != nullptr ? copy->size : kUnknown;
   const bool told = copy != nullptr && copy->synchronous != kUnknown;
   const int64_t asynchronous = !told ? kUnknown : copy->synchronous == 0 ? 1 : 0;
-  const int64_t unit = device(of.gpu, of.type.cuda);
+  const int64_t unit = of.unit;
   if (of.type.table == Table::kFill) {
     const auto [found, fresh] = shapes_of_work_.try_emplace({-1, unit, 0, 0}, 0);
     if (fresh) found.value() = writer_.dimension(row::FillShape{.memory = event::MemoryKind::kDevice, .device = unit});
@@ -483,7 +501,8 @@ void Reader::add_copy_or_fill(const Operation& of) {
                        .dim = found->second,
                        .correlation = of.correlation,
                        .bytes = bytes,
-                       .graph_node = of.node});
+                       .graph_node = of.node},
+             of);
     return;
   }
   using event::CopyDirection;
@@ -505,7 +524,8 @@ void Reader::add_copy_or_fill(const Operation& of) {
                      .dim = found->second,
                      .correlation = of.correlation,
                      .bytes = bytes,
-                     .graph_node = of.node});
+                     .graph_node = of.node},
+           of);
 }
 
 const OpType& Reader::type_of(int64_t type_id) {
@@ -558,6 +578,7 @@ Status Reader::read_operations() {
     of.sequence = scan.id(3);
     if (of.type.cuda) std::swap(of.queue, of.sequence);
     TACHO_ASSIGN(of.track, queue_track(of));
+    of.unit = device(of.gpu, of.type.cuda);
     const auto* const special = cause != nullptr && special_.size() > 0 ? special_.find(of.correlation) : nullptr;
     of.launches_items = special != nullptr && special->value == 1;
     // Numbers a graph's operations in the file's order.
@@ -572,6 +593,8 @@ Status Reader::read_operations() {
   }
   TACHO_TRY(scan.status());
   TACHO_TRY(strings_->status());
+  TACHO_TRY(work_times_.work_ends());
+  work_times_.finish(0);
   if (disordered > 0) writer_.lose(0, Table::kDispatch, event::LossReason::kClockOrder, disordered);
   if (orphans > 0)
     writer_.note(0, event::NoteSeverity::kWarning,

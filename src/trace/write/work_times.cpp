@@ -20,6 +20,7 @@ constexpr int64_t kDoubtful = 1'000'000;  // ns; less than this is not believed 
 constexpr int64_t kFarthest = 1LL << 60;  // ns; times beyond it are nonsense
 constexpr size_t kMostDistances = 65'536;
 constexpr size_t kMostWaits = 4096;
+constexpr size_t kMostTries = 64;   // waits that are looked at for a piece of work
 constexpr int64_t kLeastWaits = 3;  // for unnamed queues
 constexpr size_t kRowsOfPiece = 4;  // fewer on the average: no clock drifts like that
 
@@ -45,6 +46,10 @@ bool sane(int64_t time) {
 WorkTimes::WorkTimes(TraceWriter& writer, size_t entries, size_t held)
     : writer_(writer), size_(entries), most_held_(held) {}
 
+WorkTimes::WorkTimes(TraceWriter& writer, Calls calls) : WorkTimes(writer, size_t{1} << 15, 8192) {
+  apart_ = keeps_ = calls == Calls::kApart;
+}
+
 WorkTimes::Entry& WorkTimes::of(int64_t process, int64_t correlation) {
   if (entries_.empty()) entries_.resize(size_);
   const auto key = static_cast<uint64_t>(correlation) ^ static_cast<uint64_t>(process) * 0x9e3779b97f4a7c15ULL ^
@@ -58,7 +63,20 @@ WorkTimes::Entry& WorkTimes::of(int64_t process, int64_t correlation) {
   return entry;
 }
 
+KnownCalls::Times WorkTimes::call_of(int64_t process, int64_t correlation) {
+  if (apart_) return known_.find(process, correlation);
+  const Entry& entry = of(process, correlation);
+  return {entry.call, entry.end, entry.copies};
+}
+
 void WorkTimes::call(const Call& call) {
+  if (apart_) {
+    if (call.end != kUnknown && (call.role == CallRole::kWaitsForQueue || call.role == CallRole::kWaitsForDevice))
+      known_.add({call.process, 0, call.start, call.end, call.role == CallRole::kWaitsForDevice});
+    if (call.correlation != 0)
+      known_.add(call.process, call.correlation, {call.start, call.end, call.role == CallRole::kCopies});
+    return;
+  }
   if (call.end != kUnknown && (call.role == CallRole::kWaitsForQueue || call.role == CallRole::kWaitsForDevice)) {
     if (waits_.size() < kMostWaits) waits_.resize(waits_.size() + 1);
     waits_[next_wait_++ % kMostWaits] = {call.process, 0, call.start, call.end, call.role == CallRole::kWaitsForDevice};
@@ -69,11 +87,12 @@ void WorkTimes::call(const Call& call) {
   entry.call = entry.call == kUnknown ? call.start : std::min(entry.call, call.start);
   if (call.end != kUnknown) entry.end = entry.end == kUnknown ? call.end : std::max(entry.end, call.end);
   entry.copies = entry.copies || call.role == CallRole::kCopies;
-  if (entry.work != kUnknown) compare(entry, entry.device, entry.work);
+  if (entry.work != kUnknown) compare(entry.call, entry.device, entry.work);
   entry.work = kUnknown;
 }
 
 void WorkTimes::queue_wait(int64_t process, int64_t track, int64_t start, int64_t end) {
+  if (apart_) return known_.add({process, track, start, end, false});
   if (waits_.size() < kMostWaits) waits_.resize(waits_.size() + 1);
   waits_[next_wait_++ % kMostWaits] = {process, track, start, end, false};
 }
@@ -94,16 +113,25 @@ size_t WorkTimes::device_of(const Origin& origin, int64_t track) {
 
 template <typename RowOf>
 void WorkTimes::add(const Origin& origin, const RowOf& row, bool launched) {
-  if (!origin.timed) return writer_.add(row);
+  if (!origin.timed || (known_ends_ && known_.empty())) return writer_.add(row);
+  if (keeps_) return kept_.add({origin, row, launched, row.start});
+  put(origin, row, launched);
+}
+
+template <typename RowOf>
+void WorkTimes::put(const Origin& origin, const RowOf& row, bool launched) {
   const size_t number = device_of(origin, row.track);
   Device& device = devices_[number];
   if (device.trusted) {
-    if (launched) check(origin.process, row.correlation, number, row.start);
+    if constexpr (requires { row.correlation; })
+      if (launched) check(origin.process, row.correlation, number, row.start);
     return writer_.add(row);
   }
-  const bool ended = row.duration != kUnknown && sane(row.start) && sane(row.duration);
-  device.held.push_back({row, row.start, ended ? row.start + row.duration : kUnknown, row.track, row.correlation,
-                         origin.to_host, origin.blocking, launched});
+  Held held{row, row.start, kUnknown, row.track, 0, origin.to_host, origin.blocking, launched};
+  if constexpr (requires { row.duration; })
+    if (row.duration != kUnknown && sane(row.start) && sane(row.duration)) held.end = row.start + row.duration;
+  if constexpr (requires { row.correlation; }) held.correlation = row.correlation;
+  device.held.push_back(held);
   if (device.held.size() >= most_held_) write(number, (device.held.size() + 1) / 2);
 }
 
@@ -111,19 +139,25 @@ template void WorkTimes::add(const Origin&, const event::row::Dispatch&, bool);
 template void WorkTimes::add(const Origin&, const event::row::Copy&, bool);
 template void WorkTimes::add(const Origin&, const event::row::Fill&, bool);
 template void WorkTimes::add(const Origin&, const event::row::Sync&, bool);
+template void WorkTimes::add(const Origin&, const event::row::CounterValue&, bool);
 
 // Work that is written compares itself with its call, now or when that comes.
 void WorkTimes::check(int64_t process, int64_t correlation, size_t device, int64_t start) {
   if (correlation == 0) return;
+  if (apart_) {
+    const int64_t call = known_.find(process, correlation).start;
+    if (call != kUnknown) compare(call, device, start);
+    return;
+  }
   Entry& entry = of(process, correlation);
-  if (entry.call != kUnknown) return compare(entry, device, start);
+  if (entry.call != kUnknown) return compare(entry.call, device, start);
   entry.work = entry.work == kUnknown ? start : std::min(entry.work, start);
   entry.device = device;
 }
 
-void WorkTimes::compare(const Entry& entry, size_t device, int64_t start) {
+void WorkTimes::compare(int64_t call, size_t device, int64_t start) {
   ++checked_;
-  const int64_t distance = sane(start) && sane(entry.call) ? entry.call - start : start < entry.call ? kFarthest : 0;
+  const int64_t distance = sane(start) && sane(call) ? call - start : start < call ? kFarthest : 0;
   if (distance <= kTolerance) return;
   devices_[device].trusted = false;
   ++early_;
@@ -131,36 +165,40 @@ void WorkTimes::compare(const Entry& entry, size_t device, int64_t start) {
   if (distances_.size() < kMostDistances) distances_.push_back(distance);
 }
 
-// Those that may be for work of the device, in order of their starts.
-std::vector<WorkTimes::Wait> WorkTimes::waits_for(const Device& device) const {
-  const auto count = devices_of_.find(device.process);
-  const bool only_one = count != devices_of_.end() && count->second == 1;
-  std::vector<Wait> waits;
-  for (const Wait& wait : waits_)
-    if (wait.process == device.process && (wait.track != 0 || (only_one && (wait.device || !device.several_tracks))))
-      waits.push_back(wait);
-  std::sort(waits.begin(), waits.end(), [](const Wait& a, const Wait& b) { return a.start < b.start; });
+// In order of their starts.
+std::vector<HostWait> WorkTimes::near_waits(int64_t process) const {
+  std::vector<HostWait> waits;
+  for (const HostWait& wait : waits_)
+    if (wait.process == process) waits.push_back(wait);
+  std::sort(waits.begin(), waits.end());
   return waits;
 }
 
-WorkTimes::Bounds WorkTimes::bounds_of(const Device& device, const Held& held, const std::vector<Wait>& waits) {
+WorkTimes::Bounds WorkTimes::bounds_of(const Device& device, const Held& held, std::span<const HostWait> waits) {
   Bounds bounds;
   if (held.correlation == 0 || !held.launched || !sane(held.start)) return bounds;
-  const Entry& entry = of(device.process, held.correlation);
-  if (entry.call == kUnknown || !sane(entry.call)) return bounds;
-  bounds.least = entry.call - held.start;
-  if (held.end == kUnknown || entry.end == kUnknown) return bounds;
-  if (held.to_host && (held.blocking || entry.copies)) {
-    bounds.most = entry.end - held.end;
+  const KnownCalls::Times call = call_of(device.process, held.correlation);
+  if (call.start == kUnknown || !sane(call.start)) return bounds;
+  bounds.least = call.start - held.start;
+  if (held.end == kUnknown || call.end == kUnknown) return bounds;
+  if (held.to_host && (held.blocking || call.copies)) {
+    bounds.most = call.end - held.end;
     bounds.certain = true;
     return bounds;
   }
-  auto at = std::lower_bound(waits.begin(), waits.end(), entry.end,
-                             [](const Wait& wait, int64_t time) { return wait.start < time; });
-  for (int tries = 0; at != waits.end() && tries < 64; ++at, ++tries) {
-    if (at->track != 0 && at->track != held.track) continue;
-    bounds.most = at->end - held.end;
-    bounds.certain = at->track != 0 || at->device;
+  if (apart_)
+    waits = known_.waits(device.process, call.end);
+  else
+    waits = waits.subspan(static_cast<size_t>(
+        std::lower_bound(waits.begin(), waits.end(), HostWait{device.process, 0, call.end, 0, false}) - waits.begin()));
+  const auto count = devices_of_.find(device.process);
+  const bool only_one = count != devices_of_.end() && count->second == 1;
+  for (const HostWait& wait : waits.first(std::min(waits.size(), kMostTries))) {
+    const bool for_this =
+        wait.track != 0 ? wait.track == held.track : only_one && (wait.device || !device.several_tracks);
+    if (!for_this) continue;
+    bounds.most = wait.end - held.end;
+    bounds.certain = wait.track != 0 || wait.device;
     break;
   }
   // A wait that was for something else.
@@ -220,7 +258,7 @@ void WorkTimes::write(size_t number, size_t count) {
   Device& device = devices_[number];
   device.old = 0;
   std::stable_sort(batch.begin(), batch.end(), [](const Held& a, const Held& b) { return a.start < b.start; });
-  const std::vector<Wait> waits = waits_for(device);
+  const std::vector<HostWait> waits = near_waits(device.process);
   std::vector<Bounds> bounds;
   bounds.reserve(batch.size());
   for (const Held& held : batch) bounds.push_back(bounds_of(device, held, waits));
@@ -228,15 +266,20 @@ void WorkTimes::write(size_t number, size_t count) {
   size_t piece = 0;
   for (size_t i = 0; i < batch.size(); ++i) {
     while (piece + 1 < pieces.size() && pieces[piece + 1].begin <= i) ++piece;
-    const int64_t by = pieces.empty() ? 0 : pieces[piece].moved;
     Held& held = batch[i];
+    int64_t by = pieces.empty() ? 0 : pieces[piece].moved;
+    // A counter's value is found by the start of its dispatch.
+    if (std::holds_alternative<event::row::CounterValue>(held.row) && held.start == device.last_start)
+      by = device.last_moved;
+    device.last_start = held.start;
+    device.last_moved = by;
     std::visit(
         [&](auto& row) {
           row.start += by;
           writer_.add(row);
         },
         held.row);
-    if (by != 0) {
+    if (by != 0 && !std::holds_alternative<event::row::CounterValue>(held.row)) {
       if (device.moved == 0) device.least_moved = device.most_moved = by;
       device.least_moved = std::min(device.least_moved, by);
       device.most_moved = std::max(device.most_moved, by);
@@ -292,6 +335,20 @@ void WorkTimes::say_moved(const Device& device, int64_t row) {
           by, behind ? "behind" : "ahead of", constant ? "" : " and drifted", device.moved, time_text(error)));
   writer_.property(event::Table::kDevice, device.row, "clock_moved_ns",
                    fmt::format("{}", device.least_moved + (device.most_moved - device.least_moved) / 2));
+}
+
+Status WorkTimes::calls_end(bool keep) {
+  keeps_ = keep;
+  known_ends_ = true;
+  return known_.finish();
+}
+
+Status WorkTimes::work_ends() {
+  if (!known_ends_) TACHO_TRY(calls_end(keeps_));
+  TACHO_TRY(kept_.finish());
+  Kept each;
+  while (kept_.next(each)) std::visit([&](const auto& values) { put(each.origin, values, each.launched); }, each.row);
+  return {};
 }
 
 void WorkTimes::finish(int64_t row) {

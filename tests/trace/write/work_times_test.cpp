@@ -94,6 +94,47 @@ TEST(WorkTimes, WritesRowsAtTheSecondSettling) {
   EXPECT_EQ(writer.facts[Table::kDispatch].size(), 2u);
 }
 
+// A recording that has its kernels before its calls, and the values of counters behind all: each finds its own.
+TEST(WorkTimes, FindsCallsThatLieApart) {
+  constexpr int64_t kApart = -2'000'000'000, kKernels = 20'000;
+  MemoryWriter writer;
+  WorkTimes times(writer, WorkTimes::Calls::kApart);
+  const WorkTimes::Origin origin{.process = 4, .device = 7};
+  for (int64_t i = 1; i <= kKernels; ++i)
+    times.dispatch(origin, {.track = 1, .start = i * 1'000'000 + 8'000 + kApart, .duration = 40'000, .correlation = i});
+  for (int64_t i = 1; i <= kKernels; ++i)
+    times.counter_value(origin, {.track = 1, .start = i * 1'000'000 + 8'000 + kApart, .ordinal = i});
+  for (int64_t i = 1; i <= kKernels; ++i) {
+    times.call({.process = 4, .correlation = i, .start = i * 1'000'000, .end = i * 1'000'000 + 5'000});
+    times.call({.process = 4,
+                .start = i * 1'000'000 + 6'000,
+                .end = i * 1'000'000 + 50'000,
+                .role = event::CallRole::kWaitsForDevice});
+    times.call({.process = 5, .correlation = i, .start = 0, .end = 1});  // another process's
+  }
+  ASSERT_TRUE(times.work_ends());
+  times.finish(0);
+  const auto& kernels = writer.facts[Table::kDispatch];
+  const auto& values = writer.facts[Table::kCounterValue];
+  ASSERT_EQ(kernels.size(), static_cast<size_t>(kKernels));
+  ASSERT_EQ(values.size(), kernels.size());
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const int64_t start = kernels[i][event::column::Dispatch::start];
+    EXPECT_LE(std::abs(start - (static_cast<int64_t>(i) + 1) * 1'000'000 - 8'000), 10'000);
+    EXPECT_EQ(values[i][event::column::CounterValue::start], start);
+  }
+  EXPECT_TRUE(notes_have(writer, "2.000 s behind the host's")) << writer.notes.at(0);
+  EXPECT_TRUE(writer.losses.empty());
+}
+
+TEST(WorkTimes, WritesAtOnceWhereNoCallsAre) {
+  MemoryWriter writer;
+  WorkTimes times(writer, WorkTimes::Calls::kApart);
+  ASSERT_TRUE(times.calls_end(true));
+  times.dispatch({.process = 4, .device = 7}, {.track = 1, .start = 1, .duration = 1, .correlation = 1});
+  EXPECT_EQ(writer.facts[Table::kDispatch].size(), 1u);
+}
+
 // A program that launches, and waits for its queue after every fourth kernel; the device shows `clock(time)`.
 struct Program {
   MemoryWriter writer;

@@ -40,6 +40,7 @@ struct TimedLaunch {
 
 struct LaunchCounts {
   int64_t operations = 0, untied = 0;
+  int64_t early = 0;  // begin before their call: the clocks are apart
 };
 
 Result<LaunchCounts> read_launches(const trace::Trace& trace, walk::Launches& calls,
@@ -55,6 +56,10 @@ Result<LaunchCounts> read_launches(const trace::Trace& trace, walk::Launches& ca
       ++counts.operations;
       if (call == nullptr || call->duration == kUnknown || slice.duration[i] == kUnknown) {
         ++counts.untied;
+        continue;
+      }
+      if (slice.start[i] < call->start) {
+        ++counts.early;
         continue;
       }
       launches.add({call->start, call->start + call->duration, slice.start[i], slice.start[i] + slice.duration[i],
@@ -96,7 +101,7 @@ class LaunchNames {
     if (fresh) device->second = devices_.try_emplace(gpu_name(*trace_, launch.device), launch.device).first->second;
     const auto known = [](int64_t row, int64_t rows) { return row >= 0 && row < rows ? row : 0; };
     return {device->second, functions_.first(known(launch.function, function_rows_)),
-            kernels_.first(known(launch.kernel, kernel_rows_)), launch.start - launch.call_end};
+            kernels_.first(known(launch.kernel, kernel_rows_)), std::max<int64_t>(launch.start - launch.call_end, 0)};
   }
   std::array<std::string, 3> of(const Delay& delay) const {
     return {gpu_name(*trace_, delay.device), function(delay.function), kernel(delay.kernel)};
@@ -201,6 +206,13 @@ Result<Answer> launch_delay(const trace::Trace& trace) {
   else if (counts.untied > 0)
     answer.remarks.push_back(fmt::format("{} of {} GPU operations belong to no API call in the trace and are left out",
                                          counts.untied, operations));
+  if (counts.early > 0)
+    answer.remarks.push_back(
+        counts.early == 1
+            ? "1 GPU operation begins before the call that launched it: its delay is unknown, and it is left out"
+            : fmt::format("{} GPU operations begin before the calls that launched them: their delays are unknown, and "
+                          "they are left out",
+                          counts.early));
   if (calls.forgotten() > 0) answer.remarks.push_back(walk::forgotten_sentence(calls.forgotten()));
   return answer;
 }

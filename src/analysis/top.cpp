@@ -29,12 +29,14 @@ Result<std::vector<DeviceLoad>> device_load(const trace::Trace& trace) {
   walk::RowSlice slice;
   while (sweep.next(slice)) {
     const auto at = static_cast<size_t>(slice.track);
-    if (of_track[at] == nullptr) {
+    const bool fresh = of_track[at] == nullptr;
+    if (fresh) {
       const int64_t device = trace.cell(Table::kTrack, slice.track, column::Track::device);
       of_track[at] = &states[numbers.device(device)];
       if (of_track[at]->load.device == 0) of_track[at]->load.device = device;
     }
     State& state = *of_track[at];
+    if (fresh) state.load.owner.see(trace, trace.cell(Table::kTrack, slice.track, column::Track::process));
     if (!state.any) state.load.first = slice.start[0];
     state.any = true;
     walk::BusyTime time = state.time;

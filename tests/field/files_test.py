@@ -66,6 +66,23 @@ class ScopeOfKeys(FieldCase):
         busy = json.loads(self.tacho("busy", FILES / "merged_plain.json", "--output-format", "json"))["rows"]
         self.assertEqual(sorted(row[1] for row in busy), [1_800_000, 3_000_000])
 
+    def test_busy_names_hosts_and_ranks_where_there_are_several(self):
+        for rank in (0, 1):
+            (self.folder / f"r{rank}.json").write_text(json.dumps(
+                {"schemaVersion": 1, "distributedInfo": {"rank": rank, "world_size": 2},
+                 "traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 100, "dur": 10 + rank,
+                                  "args": {"device": 0, "stream": 7}},
+                                 {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 70 + rank, "tid": 1, "ts": 90, "dur": 30}]}))
+        self.tacho("merge", "r0.json", "r1.json", "-o", "both.tacho")
+        shown = json.loads(self.tacho("busy", "both.tacho", "--output-format", "json"))
+        self.assertEqual(shown["columns"][-2:], ["Host", "Rank"])
+        self.assertEqual(sorted((row[1], row[-1]) for row in shown["rows"]), [(10_000, 0), (11_000, 1)])
+        for view in ("rpd.busy", "rocpd.busy"):
+            rows = json.loads(self.tacho("query", "both.tacho", f"SELECT GpuTime, rank FROM {view}", "--output-format", "json"))["rows"]
+            self.assertEqual(sorted(map(tuple, rows)), [(10_000, 0), (11_000, 1)], view)
+        one = json.loads(self.tacho("busy", "r0.json", "--output-format", "json"))
+        self.assertNotIn("Host", one["columns"])
+
     def test_operators_that_overlap(self):
         rows = self.table("overlapping_operators.json", "operator")
         self.assertEqual(rows["aten::item"]["SelfHostNs"], 500_000)

@@ -175,7 +175,9 @@ int run_busy(int argc, char** argv) {
     int64_t gpu;
     std::string name;
     int64_t busy, sum;
+    walk::WorkOwner owner = {};
   };
+  bool several_owners = false;
   std::vector<Row> rows;
   int64_t first = INT64_MAX, last = INT64_MIN;
   std::vector<std::string> remarks;
@@ -194,10 +196,11 @@ int run_busy(int argc, char** argv) {
   } else {
     const auto trace = open_trace(file);
     if (!trace) return complain(kBadInput, trace.error().message);
+    several_owners = walk::has_several_owners(**trace);
     const auto loads = analysis::device_load(**trace);
     if (!loads) return complain(kBadInput, loads.error().message);
     for (const analysis::DeviceLoad& load : *loads) {
-      rows.push_back({load.index, load.name, load.busy, load.sum});
+      rows.push_back({load.index, load.name, load.busy, load.sum, load.owner});
       first = std::min(first, load.first);
       last = std::max(last, load.last);
     }
@@ -206,12 +209,21 @@ int run_busy(int argc, char** argv) {
   Answer answer;
   answer.columns = {{"Gpu", "GPU", Unit::kCount},        {"BusyNs", "Busy", Unit::kNs}, {"WallNs", "Span", Unit::kNs},
                     {"Busy", "% of span", Unit::kShare}, {"SumNs", "", Unit::kNs},      {"Name", "Name"}};
+  if (several_owners) {
+    answer.columns.push_back({"Host", "Host"});
+    answer.columns.push_back({"Rank", "Rank", Unit::kCount});
+    answer.shown = {0, 1, 2, 3, 6, 7, 5};
+  }
   answer.when_empty = file + ": no GPU operations";
   const int64_t wall = rows.empty() ? 0 : last - first;
   for (const Row& row : rows) {
     answer.rows.push_back({row.gpu, row.busy, wall,
                            wall > 0 ? Cell(static_cast<double>(row.busy) / static_cast<double>(wall)) : Cell(), row.sum,
                            row.name});
+    if (several_owners) {
+      answer.rows.back().push_back(row.owner.host());
+      answer.rows.back().push_back(row.owner.rank() == event::kUnknown ? Cell() : Cell(row.owner.rank()));
+    }
     if (row.sum != row.busy && wall > 0)
       remarks.push_back(
           fmt::format("GPU {}: rpd.busy says {} more: upstream's view counts operations that overlap twice", row.gpu,

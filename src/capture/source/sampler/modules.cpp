@@ -27,9 +27,12 @@ struct Known {
   uint32_t path;  // string
   bool there;
 };
-constexpr uint32_t kMostModules = 16'384;
-constinit Known* g_known = nullptr;  // mapped; under g_lock
+constexpr uint32_t kMostModules = 16'384, kSlots = 2 * kMostModules;
+constinit Known* g_known = nullptr;      // mapped; under g_lock, as all up to g_gone
+constinit uint32_t* g_places = nullptr;  // kSlots: 1 + the place of a module in g_known, by hash; 0 = free
 constinit uint32_t g_count = 0;
+constinit uint32_t g_seen = 0;                 // objects at the last look: the loader puts new ones behind them
+constinit uint64_t g_gone = 0;                 // objects unloaded, at the last look
 constinit std::atomic<uint64_t> g_changes{0};  // objects loaded and unloaded, at the last look
 constinit std::atomic<uint64_t> g_lock{0};     // the generation of the process that holds it; 0 = free
 constinit std::atomic<bool> g_started{false};
@@ -43,10 +46,23 @@ bool lock() {
   return holder != own && g_lock.compare_exchange_strong(holder, own, std::memory_order_acquire);
 }
 
+struct Changes {
+  uint64_t loaded, gone;
+};
+
 int count_changes(dl_phdr_info* info, size_t size, void* data) {
   if (size >= offsetof(dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
-    *static_cast<uint64_t*>(data) = info->dlpi_adds + info->dlpi_subs;
+    *static_cast<Changes*>(data) = {info->dlpi_adds, info->dlpi_subs};
   return 1;
+}
+
+// The slot of a module, or a free one.
+uint32_t* place_of(uint64_t start, uint32_t path) {
+  uint64_t slot = ((start >> 12) + path) * 0x9e3779b97f4a7c15ULL >> 32;
+  for (;; ++slot) {
+    uint32_t* const place = &g_places[slot % kSlots];
+    if (*place == 0 || (g_known[*place - 1].start == start && g_known[*place - 1].path == path)) return place;
+  }
 }
 
 void define(const Known& known, uint64_t offset, event::ModuleState state, uint64_t time, const struct stat* file) {
@@ -69,10 +85,13 @@ void define(const Known& known, uint64_t offset, event::ModuleState state, uint6
 struct Look {
   event::ModuleState state;
   uint64_t time;
+  uint32_t known;  // objects that are as they were at the last look
+  uint32_t seen = 0;
 };
 
 int see(dl_phdr_info* info, size_t, void* data) {
-  const auto& look = *static_cast<const Look*>(data);
+  auto& look = *static_cast<Look*>(data);
+  if (look.seen++ < look.known) return 0;
   char self[4096];
   const char* path = info->dlpi_name;
   if (path == nullptr || *path == '\0') {
@@ -98,14 +117,14 @@ int see(dl_phdr_info* info, size_t, void* data) {
     if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
     const uint64_t start = info->dlpi_addr + part.p_vaddr;
     const uint32_t name = tape::intern(path);
-    uint32_t at = 0;
-    while (at < g_count && (g_known[at].start != start || g_known[at].path != name)) ++at;
-    if (at < g_count) {
-      g_known[at].there = true;
+    uint32_t* const place = place_of(start, name);
+    if (*place != 0) {
+      g_known[*place - 1].there = true;
       continue;
     }
     if (g_count == kMostModules) continue;
     Known& known = g_known[g_count++];
+    *place = g_count;
     known = {start, start + part.p_memsz, name, true};
     struct stat file {};
     const bool found = *path == '/' && stat(path, &file) == 0;
@@ -115,14 +134,7 @@ int see(dl_phdr_info* info, size_t, void* data) {
 }
 
 // `time`: before which what is gone was there.
-void look(event::ModuleState state, uint64_t time) {
-  if (!lock()) return;
-  for (uint32_t i = 0; i < g_count; ++i) g_known[i].there = false;
-  uint64_t changes = 0;
-  dl_iterate_phdr(count_changes, &changes);
-  g_changes.store(changes, std::memory_order_relaxed);
-  Look look{state, host_ticks()};
-  dl_iterate_phdr(see, &look);
+void forget_those_gone(uint64_t time) {
   for (uint32_t i = 0; i < g_count;)
     if (!g_known[i].there) {
       define(g_known[i], 0, event::ModuleState::kClosed, time, nullptr);
@@ -130,13 +142,32 @@ void look(event::ModuleState state, uint64_t time) {
     } else {
       ++i;
     }
+  memset(g_places, 0, kSlots * sizeof *g_places);
+  for (uint32_t i = 0; i < g_count; ++i) *place_of(g_known[i].start, g_known[i].path) = i + 1;
+}
+
+// `time`: as above. A program may load thousands of libraries: those that were there are passed over unless one is
+// gone.
+void look(event::ModuleState state, uint64_t time) {
+  if (!lock()) return;
+  Changes changes{};
+  dl_iterate_phdr(count_changes, &changes);
+  g_changes.store(changes.loaded + changes.gone, std::memory_order_relaxed);
+  const bool some_gone = changes.gone != g_gone;
+  if (some_gone)
+    for (uint32_t i = 0; i < g_count; ++i) g_known[i].there = false;
+  Look look{state, host_ticks(), some_gone ? 0 : g_seen};
+  dl_iterate_phdr(see, &look);
+  g_seen = look.seen;
+  g_gone = changes.gone;
+  if (some_gone) forget_those_gone(time);
   g_lock.store(0, std::memory_order_release);
 }
 
 bool changed() {
-  uint64_t changes = 0;
+  Changes changes{};
   dl_iterate_phdr(count_changes, &changes);
-  return changes != g_changes.load(std::memory_order_relaxed);
+  return changes.loaded + changes.gone != g_changes.load(std::memory_order_relaxed);
 }
 
 bool looks() {
@@ -147,7 +178,8 @@ bool looks() {
 
 void start_modules() {
   g_known = static_cast<Known*>(map_pages(kMostModules * sizeof(Known)));
-  if (g_known == nullptr) return;
+  g_places = static_cast<uint32_t*>(map_pages(kSlots * sizeof *g_places));
+  if (g_known == nullptr || g_places == nullptr) return;
   look(event::ModuleState::kKnown, 0);
   g_started.store(true, std::memory_order_release);
 }

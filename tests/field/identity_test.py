@@ -64,6 +64,52 @@ int main(int count, char** words) {
 """
 
 
+# Makes a function at run time, and another one at its address: "map" tells by perf's map, "dump" by a jitdump.
+MAKER = r"""
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+static const unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0xff, 0xcf, 0x75, 0xfb, 0x5d, 0xc3};  /* counts down */
+static double now(clockid_t id) { struct timespec t; clock_gettime(id, &t); return t.tv_sec * 1e3 + t.tv_nsec * 1e-6; }
+int main(int count, char** words) {
+  const int dump = !strcmp(words[1], "dump");
+  char name[64];
+  snprintf(name, sizeof name, dump ? "%s/jit-%d.dump" : "/tmp/perf-%2$d.map", getenv("PWD"), getpid());
+  const int file = open(name, O_CREAT | O_TRUNC | O_RDWR, 0600);
+  if (dump) {
+    struct { uint32_t magic, version, size, machine, pad, pid; uint64_t time, flags; } head = {0x4a695444, 1, 40, 62, 0, getpid(), 0, 0};
+    if (write(file, &head, sizeof head) != sizeof head) return 1;
+    mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
+  }
+  unsigned char* page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  for (int i = 2; i + 1 < count; i += 2) {
+    memcpy(page, code, sizeof code);
+    if (dump) {
+      struct { uint32_t kind, size; uint64_t time; uint32_t pid, tid; uint64_t vma, address, length, number; } load =
+          {0, sizeof load + strlen(words[i]) + 1 + sizeof code, now(CLOCK_MONOTONIC) * 1e6, getpid(), getpid(), (uint64_t)page,
+           (uint64_t)page, sizeof code, i};
+      if (write(file, &load, sizeof load) < 0 || write(file, words[i], strlen(words[i]) + 1) < 0 || write(file, code, sizeof code) < 0)
+        return 1;
+    } else {
+      dprintf(file, "%lx %zx %s\n", (unsigned long)page, sizeof code, words[i]);
+    }
+    void (*function)(long);
+    memcpy(&function, &page, sizeof function);
+    const double end = now(CLOCK_THREAD_CPUTIME_ID) + atof(words[i + 1]);
+    while (now(CLOCK_THREAD_CPUTIME_ID) < end) function(1000000);
+    printf("%p\n", (void*)page);
+  }
+  if (!dump) unlink(name);
+  return 0;
+}
+"""
+
+
 class Identity(harness.Case):
     def setUp(self):
         super().setUp()
@@ -75,9 +121,9 @@ class Identity(harness.Case):
             self.run_command("cc", "-O2", "-g", "-fPIC", "-shared", f"-DNAME={name}_burn", "work.c", "-o", f"lib{name}.so")
         self.run_command("cc", "-O1", "-g", "program.c", "-o", "program", "-ldl")
 
-    def seconds(self, sampler, *words):
+    def seconds(self, sampler, *words, program="./program"):
         """({function: s of the samples below it}, the addresses that the program printed), or None without perf."""
-        result = self.trace("./program", *words, options=("--overwrite", "--sampler", sampler), code=None)
+        result = self.trace(program, *words, options=("--overwrite", "--sampler", sampler), code=None)
         if sampler == "perf" and b"perf_event" in result.stderr:
             return None
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -89,10 +135,10 @@ class Identity(harness.Case):
             times[row[name]] = times.get(row[name], 0) + row[total] / 1e9
         return times, result.stdout.decode().split()
 
-    def both(self, *words, alpha, beta, same_address=True):
+    def both(self, *words, alpha, beta, same_address=True, program="./program"):
         for sampler in ("timer", "perf"):
             with self.subTest(sampler=sampler):
-                found = self.seconds(sampler, *words)
+                found = self.seconds(sampler, *words, program=program)
                 if found is None:
                     continue
                 times, addresses = found
@@ -123,6 +169,30 @@ class Identity(harness.Case):
 
     def test_in_a_forked_child(self):
         self.both("./libalpha.so", "alpha_burn", 300, "fork", "./libbeta.so", "beta_burn", 600, alpha=0.3, beta=0.6)
+
+    def made_at_run_time(self, how):
+        (self.folder / "maker.c").write_text(MAKER)
+        self.run_command("cc", "-O1", "maker.c", "-o", "maker")
+        self.both(how, "alpha_burn", 400, "beta_burn", 800, "alpha_burn", 300, alpha=0.7, beta=0.8, program="./maker")
+
+    def test_code_made_at_run_time_that_a_map_names(self):
+        self.made_at_run_time("map")
+
+    def test_code_made_at_run_time_that_a_dump_names(self):
+        self.made_at_run_time("dump")
+
+    def test_a_map_of_an_earlier_process_names_nothing(self):
+        """Numbers of processes are used again, and nobody removes these files."""
+        (self.folder / "maker.c").write_text(MAKER.replace("if (!dump) unlink(name);", "").replace("O_CREAT | O_TRUNC | O_RDWR", "O_RDONLY"))
+        self.run_command("cc", "-O1", "maker.c", "-o", "maker")
+        # The program finds an old map under its name and says nothing itself.
+        (self.folder / "old.sh").write_text("#!/bin/sh\n"
+                                            "for start in $(seq 16); do printf '%s ffffffffffff stale_name\\n' $start; done > /tmp/perf-$$.map\n"
+                                            "touch -d '1 hour ago' /tmp/perf-$$.map\n"
+                                            "exec ./maker none alpha_burn 300\n")
+        (self.folder / "old.sh").chmod(0o755)
+        times, _ = self.seconds("timer", program="./old.sh")
+        self.assertNotIn("stale_name", times)
 
 
 if __name__ == "__main__":

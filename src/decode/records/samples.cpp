@@ -41,7 +41,10 @@ bool is_evaluator(std::string_view symbol) {
 
 ProcessSamples::ProcessSamples(ProcessContext& process, trace::TraceWriter& writer, ModuleCache& modules,
                                const ProcessSamples* parent)
-    : process_(process), writer_(writer), modules_(modules) {
+    : process_(process),
+      writer_(writer),
+      modules_(modules),
+      jit_(std::make_shared<JitCode>(parent != nullptr ? parent->jit_ : nullptr)) {
   if (parent != nullptr) {
     codes_ = parent->codes_;
     maps_ = parent->maps_;
@@ -118,6 +121,7 @@ void ProcessSamples::read_maps() {
       continue;
     std::string name = path > 0 ? line + path : "";
     while (!name.empty() && (name.back() == '\n' || name.back() == ' ')) name.pop_back();
+    if (name.ends_with(".dump") && name.find("/jit-") != std::string::npos) jit_->follow_dump(pid_, name);
     if (constexpr std::string_view kDeleted = " (deleted)"; name.ends_with(kDeleted))
       name.resize(name.size() - kDeleted.size());
     fresh.push_back({.start = start, .end = end, .offset = offset, .path = std::move(name), .late = maps_read_ != 0});
@@ -385,52 +389,30 @@ void ProcessSamples::unwind(const event::SampleHeader& header, std::span<const u
 
 // Rows
 
-std::string_view ProcessSamples::jitted(uint64_t address) {
-  const auto look = [&]() -> std::string_view {
-    auto at = jit_.upper_bound(address);
-    if (at == jit_.begin()) return {};
-    --at;
-    return address < at->second.first ? std::string_view(at->second.second) : std::string_view();
-  };
-  std::string_view name = look();
-  const int64_t now = raw_now();
-  if (name.empty() && pid_ != 0 && (jit_read_ == 0 || now - jit_read_ > 1'000'000'000)) {
-    jit_read_ = now;
-    std::FILE* file = std::fopen(fmt::format("/tmp/perf-{}.map", pid_).c_str(), "re");
-    if (file == nullptr) return {};
-    char line[2048];
-    while (std::fgets(line, sizeof line, file) != nullptr && jit_.size() < 1'000'000) {
-      unsigned long long start = 0, size = 0;
-      int at = 0;
-      if (std::sscanf(line, "%llx %llx %n", &start, &size, &at) < 2 || at == 0) continue;
-      std::string text = line + at;
-      while (!text.empty() && text.back() == '\n') text.pop_back();
-      jit_.insert_or_assign(start, std::pair<uint64_t, std::string>(start + size, std::move(text)));
-    }
-    std::fclose(file);
-    name = look();
-  }
-  return name;
-}
-
 FrameFacts& ProcessSamples::native(NativeFrame& frame) {
   if (frame.facts != nullptr) return *frame.facts;
-  auto& known = frame.module != nullptr ? frames_[frame.module] : strange_;
-  const auto [found, fresh] = known.try_emplace(frame.in_module);
-  FrameFacts& facts = found->second;
-  frame.facts = &facts;
-  if (!fresh) return facts;
   if (frame.module == nullptr) {
-    const std::string_view name = jitted(frame.in_module);
-    const Map* const map = find_map(frame.in_module);
-    const std::string module = map != nullptr && !map->path.empty() ? map->path : name.empty() ? "[unknown]" : "[jit]";
+    const Map* const map = find_map(frame.in_module);  // tells of dumps, too
+    jit_->update(raw_now());
+    const JitCode::Code* const code = jit_->find(frame.in_module, now_);
+    const auto [found, fresh] = strange_.try_emplace({frame.in_module, code});
+    FrameFacts& facts = found->second;
+    frame.facts = &facts;
+    if (!fresh) return facts;
+    const std::string module = map != nullptr && !map->path.empty() ? map->path
+                               : code == nullptr                    ? "[unknown]"
+                                                                    : "[jit]";
     facts.row = writer_.dimension(row::Frame{.kind = event::FrameKind::kNative,
-                                             .function = writer_.string(name),
+                                             .function = writer_.string(code != nullptr ? code->name : ""),
                                              .module = writer_.string(module),
                                              .address = static_cast<int64_t>(frame.in_module)});
     facts.evaluates = FrameFacts::kNo;
     return facts;
   }
+  const auto [found, fresh] = frames_[frame.module].try_emplace(frame.in_module);
+  FrameFacts& facts = found->second;
+  frame.facts = &facts;
+  if (!fresh) return facts;
   const std::string_view path = frame.module->name();
   facts.hidden = path.ends_with("/libtacho.so");
   // The frame of another file of that name is another one.
@@ -451,6 +433,12 @@ bool ProcessSamples::evaluates(NativeFrame& frame) {
 }
 
 void ProcessSamples::finish() {
+  if (const int64_t count = jit_->left_out(); count > 0)
+    writer_.note(
+        process_.row(), event::NoteSeverity::kWarning,
+        fmt::format("the program named {} more functions that it made at run time than the 1,000,000 that tacho "
+                    "keeps: their samples have no names",
+                    count));
   for (const auto& [place, row] : routines_) {
     if (place.first == nullptr) continue;
     const Symbol symbol = place.first->symbol(place.second);
@@ -548,6 +536,7 @@ bool ProcessSamples::sample(const tape::BlockHeader& block, const event::SampleR
   now_ = process_.host_time(record.time);
   if (pid_ == 0 && block.pid != 0 && block.aux64 == own_pid_namespace()) {
     pid_ = block.pid;
+    jit_->follow(pid_);
     read_maps();
     maps_read_ = raw_now();
   }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "decode/process_context.h"
+#include "decode/records/jit_code.h"
 #include "decode/records/module.h"
 #include "event/records.h"
 #include "event/sample.h"
@@ -124,7 +125,6 @@ class ProcessSamples {
   int64_t routine_frame(uint64_t address);
   bool time_alone(const event::SampleRecord& record, const event::SampleHeader& header);
   void add_row(const event::SampleRecord& record, event::SampleClock clock);
-  std::string_view jitted(uint64_t address);
 
   ProcessContext& process_;
   trace::TraceWriter& writer_;
@@ -136,11 +136,12 @@ class ProcessSamples {
   uint32_t pid_ = 0;         // 0: not of our pid namespace
   static constexpr int64_t kShortestPause = 2'000'000,
                            kLongestPause = 500'000'000;  // ns between two looks at the maps
-  int64_t maps_read_ = 0, jit_read_ = 0;                 // when, CLOCK_MONOTONIC_RAW ns
+  int64_t maps_read_ = 0;                                // when, CLOCK_MONOTONIC_RAW ns
   int64_t maps_pause_ = kShortestPause;
-  std::map<uint64_t, std::pair<uint64_t, std::string>> jit_;  // start -> end, name: from /tmp/perf-PID.map
+  std::shared_ptr<JitCode> jit_;
   std::unordered_map<CodeModule*, std::unordered_map<uint64_t, FrameFacts>> frames_;
-  std::unordered_map<uint64_t, FrameFacts> strange_;              // addresses outside of all files
+  // Addresses outside of all files, each with what lay there, null = nobody said.
+  std::map<std::pair<uint64_t, const JitCode::Code*>, FrameFacts> strange_;
   tsl::robin_map<uint64_t, NativeFrame, Mixed> places_;           // address << 1 | return address; while maps_ stay
   tsl::robin_map<uint64_t, int64_t, Mixed> python_rows_;          // words of Python frames without their flags
   tsl::robin_map<uint64_t, int64_t, Mixed> stacks_;               // parent row << 32 | frame row

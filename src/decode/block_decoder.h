@@ -35,7 +35,7 @@ class BlockDecoder {
     static_cast<void>(index);
     return 0;
   }
-  /// Call about once a second: writes rows that wait for others.
+  /// Call about twice a second: writes rows that wait for others.
   virtual void settle() {}
   /// Call after the last block.
   virtual void finish() = 0;

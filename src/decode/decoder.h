@@ -29,7 +29,7 @@ class Decoder {
 
   /// Decodes a piece; the drainer's sink.
   void piece(const tape::Piece& piece);
-  /// Call before the writer's flush(), about once a second: writes rows that wait for their clock to be compared.
+  /// Call before the writer's flush(), about twice a second: writes rows that wait for their clock to be compared.
   void settle();
   /// Call after the last piece: closes open rows, with unknown duration, counts them, and writes the clock tuples.
   void finish();

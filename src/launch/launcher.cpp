@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 
 #include "base/clock.h"
@@ -268,6 +269,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   TACHO_ASSIGN(const Room room, address_space(recording, limits));
   if (!room.sentence.empty()) result.warnings.push_back(room.sentence);
 
+  remove_empty_recordings(std::filesystem::path(recording.output).parent_path().string());
   TACHO_ASSIGN(const auto writer, trace::TraceWriter::create(recording.output, recording.writer));
   TACHO_ASSIGN(tape::Pool pool, make_pool(recording, room.pool_max));
   describe_run(*writer, options);

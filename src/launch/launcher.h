@@ -58,4 +58,16 @@ Status recover(const std::string& pool_path, const std::string& output, bool ove
 /// Paths of this user's pools on this machine whose tacho no longer runs.
 std::vector<std::string> abandoned_pools();
 
+/// A recording that a killed tacho left in a folder: an unfinished file, or a hidden one that was to be exported and
+/// removed.
+struct LeftRecording {
+  std::string path, command;
+  int64_t left = 0;    ///< when it was written last, CLOCK_REALTIME, ns
+  int64_t events = 0;  ///< 0: there is nothing in it
+};
+/// This user's in `folder` ("" = the current one), by name.
+std::vector<LeftRecording> left_recordings(const std::string& folder);
+/// Removes those of them without events, but for those of the last minute. run() does it where it records.
+void remove_empty_recordings(const std::string& folder);
+
 }  // namespace tacho::launch

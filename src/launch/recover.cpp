@@ -6,11 +6,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdio>
 #include <cstdlib>
+#include <map>
 
+#include "base/clock.h"
 #include "launch/launcher.h"
 #include "tape/pool.h"
 #include "trace/store/file.h"
+#include "trace/store/layout.h"
 #include "trace/trace.h"
 #include "trace/write/copy.h"
 
@@ -65,7 +70,7 @@ Status recover(const std::string& pool_path, const std::string& output, bool ove
       writer->lose(0, i < event::kFactTables ? static_cast<event::Table>(i) : event::Table::kEnd,
                    event::LossReason::kPoolFull, static_cast<int64_t>(dropped));
   writer->note(0, event::NoteSeverity::kWarning,
-               "recovered after tacho was killed: up to a second of events before that moment may be missing");
+               "recovered after tacho was killed: up to two seconds of events before that moment may be missing");
   TACHO_TRY(writer->finish());
   if (remove_sources) {
     ::unlink((pool_path + tape::kRefusedEnding).c_str());
@@ -73,6 +78,85 @@ Status recover(const std::string& pool_path, const std::string& output, bool ove
     if (!partial.empty()) ::unlink(partial.c_str());
   }
   return {};
+}
+
+namespace {
+
+// The process that the name of a hidden recording ends in: ".vcopy.4711.tacho", ".tacho-4711.tacho",
+// ".rocprofv3-node1-4711-1764212345.tacho"; 0 = it is none.
+pid_t process_of_hidden(std::string_view name) {
+  constexpr std::string_view kEnding = ".tacho";
+  if (!name.starts_with('.') || !name.ends_with(kEnding)) return 0;
+  name.remove_suffix(kEnding.size());
+  if (name.starts_with(".rocprofv3-")) name = name.substr(0, name.rfind('-'));
+  const std::string_view number = name.substr(name.find_last_of(".-") + 1);
+  int pid = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), pid);
+  return error == std::errc() && end == number.data() + number.size() && pid > 0 ? pid : 0;
+}
+
+bool begins_as_trace(const std::string& path) {
+  char magic[sizeof trace::kFileMagic] = {};
+  std::FILE* const file = std::fopen(path.c_str(), "re");
+  if (file == nullptr) return false;
+  const bool read = std::fread(magic, sizeof magic, 1, file) == 1;
+  std::fclose(file);
+  return read && memcmp(magic, trace::kFileMagic, sizeof magic) == 0;
+}
+
+// This user's files whose names say that a tacho wrote them that no longer runs, by name.
+std::map<std::string, struct stat> files_left(const std::string& folder) {
+  std::map<std::string, struct stat> found;
+  DIR* const listing = opendir(folder.empty() ? "." : folder.c_str());
+  if (listing == nullptr) return found;
+  while (const dirent* entry = readdir(listing)) {
+    const std::string name = entry->d_name;
+    const std::string path = folder.empty() ? name : folder + "/" + name;
+    const pid_t hidden = process_of_hidden(name);
+    struct stat status {};
+    if ((hidden != 0 || !trace::target_of_partial(name).empty()) && lstat(path.c_str(), &status) == 0 &&
+        S_ISREG(status.st_mode) && status.st_uid == getuid() && (hidden == 0 || kill(hidden, 0) != 0) &&
+        !trace::has_living_writer(path))
+      found.emplace(path, status);
+  }
+  closedir(listing);
+  return found;
+}
+
+int64_t events_of(const trace::Trace& trace) {
+  int64_t events = 0;
+  for (size_t table = 0; table < event::kFactTables; ++table) events += trace.rows(static_cast<event::Table>(table));
+  return events;
+}
+
+}  // namespace
+
+std::vector<LeftRecording> left_recordings(const std::string& folder) {
+  std::vector<LeftRecording> found;
+  for (const auto& [path, status] : files_left(folder)) {
+    const auto trace = trace::Trace::open(path);
+    // A file of another kind may have such a name: tacho's own is empty or begins as all do.
+    if (!trace && status.st_size > 0 && !begins_as_trace(path)) continue;
+    LeftRecording& left = found.emplace_back();
+    left.path = path;
+    left.left = int64_t{status.st_mtim.tv_sec} * 1'000'000'000;
+    if (!trace) continue;
+    left.command = (*trace)->property(event::Table::kEnd, 0, "command").value_or("");
+    left.events = events_of(**trace);
+  }
+  return found;
+}
+
+void remove_empty_recordings(const std::string& folder) {
+  constexpr int64_t kYoung = 60;            // s
+  constexpr int64_t kLargest = 256 * 1024;  // bytes; what is larger has events
+  const int64_t now = read_clock(CLOCK_REALTIME) / 1'000'000'000;
+  for (const auto& [path, status] : files_left(folder)) {
+    if (status.st_size > kLargest || now - status.st_mtim.tv_sec < kYoung) continue;
+    if (status.st_size > 0 && !begins_as_trace(path)) continue;
+    const auto trace = trace::Trace::open(path);
+    if (!trace || events_of(**trace) == 0) ::unlink(path.c_str());
+  }
 }
 
 std::vector<std::string> abandoned_pools() {

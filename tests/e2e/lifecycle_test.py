@@ -1,4 +1,5 @@
 """How programs start, end, fork and die under tacho: exit codes, signals, untouched output, contents of the trace."""
+import json
 import os
 import pathlib
 import pty
@@ -270,6 +271,54 @@ class Signals(harness.Case):
         self.assertEqual(self.calls("marker", "before", "recovered.tacho"), 3)
         self.assertEqual(self.calls("marker", "after", "recovered.tacho"), 3)
         self.assertFalse(os.path.exists(pool))
+
+    def test_a_killed_tacho_loses_two_seconds_of_device_work_at_most(self):
+        """The first work of a device is held until its clock was compared with the host's."""
+        process = self.start(harness.TARGETS / "opencl_cases", "killed", "20000")
+        target = self.child_of(process)
+        self.addCleanup(lambda: os.path.exists(f"/proc/{target}") and os.kill(target, signal.SIGKILL))
+        environment = pathlib.Path(f"/proc/{target}/environ").read_bytes().split(b"\0")
+        [pool] = [v.split(b"=", 1)[1].decode() for v in environment if v.startswith(b"TACHO_POOL=")]
+        time.sleep(4)
+        process.kill()
+        killed = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+        os.kill(target, signal.SIGKILL)
+        process.wait()
+        os.remove(pool)
+        [partial] = self.folder.glob("*.partial-*")
+        result = self.run_command(TACHO, "query", "--dialect", "tacho", partial, "SELECT count(*), max(end) FROM dispatch", "--output-format", "json")
+        [[count, last]] = json.loads(result.stdout)["rows"]
+        self.assertGreater(count, 10)
+        self.assertLess((killed - last) / 1e9, 2.5)
+
+    def test_what_killed_runs_left_without_a_pool(self):
+        """The pool is gone with the machine's memory: what has events is listed, what has none goes with the next run."""
+        process = self.start(LIFECYCLE, "sleep", "3")
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        target = self.child_of(process)
+        environment = pathlib.Path(f"/proc/{target}/environ").read_bytes().split(b"\0")
+        [pool] = [v.split(b"=", 1)[1].decode() for v in environment if v.startswith(b"TACHO_POOL=")]
+        time.sleep(1.5)
+        alive = self.run_command(TACHO, "recover", "--list").stdout.decode()
+        self.assertNotIn("partial-", alive)  # its writer lives
+        process.kill()
+        process.wait()
+        self.assertTrue(wait_until(lambda: not os.path.exists(f"/proc/{target}")), "the target did not go on and end")
+        os.remove(pool)
+        [partial] = [path.name for path in self.folder.glob("*.partial-*")]
+        names = ("t.tacho.partial-00000000", ".tacho-999999999.tacho", ".rocprofv3-here-999999999-1764212345.tacho", ".vcopy.999999999.tacho")
+        for name in (*names, "young.tacho.partial-00000000", "notes.partial-00000000"):
+            (self.folder / name).write_bytes(b"my own words" if name.startswith("notes") else b"")
+            if not name.startswith("young"):
+                os.utime(self.folder / name, (1, 1))
+        listed = self.run_command(TACHO, "recover", "--list", env={"COLUMNS": "200"}).stdout.decode()
+        self.assertIn(partial, listed)
+        self.assertIn("lifecycle", listed)
+        self.assertNotIn("notes", listed)
+        self.trace(LIFECYCLE, "normal", "3", options=("--overwrite",))
+        left = {path.name for path in self.folder.iterdir()}
+        self.assertFalse(left & set(names), left)
+        self.assertLessEqual({partial, "young.tacho.partial-00000000", "notes.partial-00000000"}, left)
 
 
 class Resources(harness.Case):

@@ -4,6 +4,8 @@
 
 #include <cstring>
 #include <ctime>
+#include <filesystem>
+#include <set>
 
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
@@ -17,6 +19,8 @@
 
 namespace tacho::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 // "2026-11-26 20:23:05", in local time; empty for an unknown one.
 std::string local_time(int64_t realtime_ns) {
@@ -62,6 +66,29 @@ void list_pools(std::span<const std::string> pools) {
   report::show(answer, {});
 }
 
+// What runs left in the current folder that has no pool any more: files that are traces as they are.
+void list_recordings(std::span<const std::string> pools) {
+  std::set<std::string> told;  // with their pools
+  for (const std::string& path : pools) {
+    auto pool = tape::Pool::open(path);
+    if (!pool) continue;
+    const tape::PoolHeader& header = pool->header();
+    const std::string output(header.output, strnlen(header.output, sizeof header.output));
+    if (!output.empty()) told.insert(fs::path(trace::left_by_killed_writer(output)).filename().string());
+  }
+  report::Answer answer;
+  answer.columns = {{.title = "Left", .whole = true},
+                    {"", "Events", report::Unit::kCount},
+                    {.title = "Program"},
+                    {.title = "Unfinished trace in this folder, without a pool", .whole = true}};
+  for (const launch::LeftRecording& left : launch::left_recordings(""))
+    if (!told.contains(left.path)) answer.rows.push_back({local_time(left.left), left.events, left.command, left.path});
+  if (answer.rows.empty()) return;
+  answer.remarks.emplace_back("these are traces as far as they go: read them as they are, as by tacho info");
+  report::print("\n");
+  report::show(answer, {});
+}
+
 }  // namespace
 
 int run_recover(int argc, char** argv) {
@@ -83,6 +110,7 @@ int run_recover(int argc, char** argv) {
     const std::vector<std::string> pools = launch::abandoned_pools();
     if (list) {
       list_pools(pools);
+      list_recordings(pools);
       return kOk;
     }
     if (pools.empty()) return complain(kBadInput, "there is no abandoned pool of yours on this machine");

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -89,6 +90,7 @@ Result<RandomAccessFile> RandomAccessFile::beside(const std::string& path, bool 
     file.temporary_ = start + random_name().substr(8);
     file.descriptor_ = open(file.temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file.descriptor_ >= 0) {
+      flock(file.descriptor_, LOCK_EX | LOCK_NB);  // says that its writer lives
       if (replaces) fchmod(file.descriptor_, info.st_mode & 07777);
       return file;
     }
@@ -274,6 +276,22 @@ std::string left_by_killed_writer(const std::string& path) {
   }
   closedir(listing);
   return newest;
+}
+
+std::string target_of_partial(const std::string& path) {
+  constexpr std::string_view kWord = ".partial-";
+  constexpr size_t kRandom = 8;  // letters behind the word
+  if (path.size() < kWord.size() + kRandom) return {};
+  const size_t at = path.size() - kRandom - kWord.size();
+  return path.compare(at, kWord.size(), kWord) == 0 ? path.substr(0, at) : std::string();
+}
+
+bool has_living_writer(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return errno != ENOENT;
+  const bool free = flock(descriptor, LOCK_SH | LOCK_NB) == 0;
+  close(descriptor);
+  return !free;
 }
 
 Result<MappedFile> MappedFile::open(const std::string& path) {

@@ -58,6 +58,10 @@ class RandomAccessFile {
 /// The file that a killed TraceWriter::create(path) left behind (PATH.partial-XXXXXXXX; the newest of several), empty
 /// when there is none.
 std::string left_by_killed_writer(const std::string& path);
+/// The path that a TraceWriter writes the unfinished file `path` for; empty if that is not such a file's name.
+std::string target_of_partial(const std::string& path);
+/// Whether a process of this machine writes the file. True where files cannot be locked.
+bool has_living_writer(const std::string& path);
 
 class MappedFile {
  public:

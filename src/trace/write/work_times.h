@@ -65,7 +65,7 @@ class WorkTimes {
   /// A counter's value, which keeps the start of its dispatch. Only with kApart.
   void counter_value(const Origin& origin, const event::row::CounterValue& row) { add(origin, row, false); }
 
-  /// Call about once a second: writes the rows that were there at the last call.
+  /// Call about twice a second: writes the rows that were there at the last call.
   void settle();
   /// Only with kApart: no call comes any more. Work that follows is compared as it comes, unless `keep` says that
   /// values of counters follow behind it. Errors: a temporary file cannot be written.

@@ -6,6 +6,7 @@ import json
 import pathlib
 import shutil
 import sys
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
@@ -187,11 +188,17 @@ class Identity(harness.Case):
         self.run_command("cc", "-O1", "maker.c", "-o", "maker")
         # The program finds an old map under its name and says nothing itself.
         (self.folder / "old.sh").write_text("#!/bin/sh\n"
-                                            "for start in $(seq 16); do printf '%s ffffffffffff stale_name\\n' $start; done > /tmp/perf-$$.map\n"
-                                            "touch -d '1 hour ago' /tmp/perf-$$.map\n"
+                                            "for start in $(seq 16); do printf '%s ffffffffffff stale_name\\n' $start; done > old.map\n"
+                                            "touch -d '1 hour ago' old.map\n"
+                                            "cp -p old.map /tmp/.perf-$$.old && mv /tmp/.perf-$$.old /tmp/perf-$$.map\n"
                                             "exec ./maker none alpha_burn 300\n")
         (self.folder / "old.sh").chmod(0o755)
         times, _ = self.seconds("timer", program="./old.sh")
+        maps = [path for path in pathlib.Path("/tmp").glob("perf-*.map") if path.stat().st_mtime < time.time() - 3000 and
+                "stale_name" in path.read_text(errors="replace")]
+        for path in maps:
+            path.unlink()
+        self.assertTrue(maps)
         self.assertNotIn("stale_name", times)
 
 

@@ -40,7 +40,7 @@ VERBS = frozenset("""
     accept add adjust align allow answer apply ask assert assign attach avoid bind bless bound break bring build bundle cache
     call carry catch cite check choose claim clean clear clone close collect combine compare compile complete compress compute
     configure convert copy correct count cover create cut declare decode define delete derive describe detach detect disable
-    divide document draw drop embed enable encode end enter escape evaluate exclude expand explain export extend extract fail
+    divide document draw drop embed enable encode end enter escape evaluate exclude expand expect explain export extend extract fail
     fetch fill find fit fix flatten flush fold follow forbid format free fuzz gather generate give group grow guard handle
     harden
     hide hold honour ignore import include index inline insert install interpose introduce join judge keep label lay leave let

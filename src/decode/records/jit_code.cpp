@@ -16,6 +16,7 @@ namespace {
 constexpr size_t kMostCodes = 1'000'000;
 constexpr size_t kMostFiles = 16;
 constexpr size_t kLongestName = 2048;      // bytes
+constexpr int64_t kLongestLag = 60;        // s from a process's start until tacho reads its first record
 constexpr int64_t kPause = 10'000'000;     // ns between two looks
 constexpr int kMostSteps = 64;             // neighbours that are looked at for an address
 constexpr uint32_t kMagic = 0x4a695444;    // "JiTD"
@@ -55,16 +56,23 @@ bool JitCode::open(const std::string& path, bool dump) {
   struct stat about {};
   if (file == nullptr || fstat(fileno(file.get()), &about) != 0 || !S_ISREG(about.st_mode)) return false;
   // Numbers of processes are used again, and nobody removes these files.
-  const int64_t began = start_of(pid_);
-  if (began != 0 && about.st_mtim.tv_sec + 1 < began) return false;
+  if (about.st_mtim.tv_sec + 1 < began_) return false;
   files_.emplace_back();
   files_.back().file = std::move(file);
   files_.back().dump = dump;
   return true;
 }
 
-void JitCode::follow(uint32_t pid) {
+void JitCode::is_of(uint32_t pid) {
+  if (pid_ == pid) return;
   pid_ = pid;
+  began_ = start_of(pid);
+  // It has ended already, a moment after it began.
+  if (began_ == 0) began_ = read_clock(CLOCK_REALTIME) / 1'000'000'000 - kLongestLag;
+}
+
+void JitCode::follow(uint32_t pid) {
+  is_of(pid);
   for (const File& file : files_)
     if (!file.dump) return;
   // The program's own root first: it may be a container's.
@@ -73,7 +81,7 @@ void JitCode::follow(uint32_t pid) {
 }
 
 void JitCode::follow_dump(uint32_t pid, const std::string& path) {
-  pid_ = pid;
+  is_of(pid);
   if (known_.size() >= kMostFiles || std::find(known_.begin(), known_.end(), path) != known_.end()) return;
   known_.push_back(path);
   if (!open(fmt::format("/proc/{}/root{}", pid, path), true)) open(path, true);

@@ -47,6 +47,7 @@ class JitCode {
     bool dump = false, header = false, timed = true, broken = false;
     std::string rest;  // of a line that is not whole
   };
+  void is_of(uint32_t pid);
   bool open(const std::string& path, bool dump);
   void read_map(File& file, int64_t from);
   void read_dump(File& file, int64_t from);
@@ -59,6 +60,7 @@ class JitCode {
   std::vector<File> files_;
   std::vector<std::string> known_;  // dumps that are followed
   uint32_t pid_ = 0;
+  int64_t began_ = 0;         // the process, s since 1970
   int64_t looked_ = 0;        // trace time
   int64_t from_ = INT64_MIN;  // of what the next look finds
   int64_t left_out_ = 0;

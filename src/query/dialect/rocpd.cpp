@@ -20,7 +20,6 @@
 #include "trace/read/rows.h"
 #include "walk/counters.h"
 #include "walk/names/agents.h"
-#include "walk/names/work_owner.h"
 
 namespace tacho::query {
 
@@ -275,13 +274,8 @@ Result<std::shared_ptr<const ResultRows>> top(const RocpdFacts& x) {
   return std::make_shared<const TopRows>(sums, all, TopRows::Shape::kRocpd);
 }
 
-// `owners`: with host and rank behind upstream's columns.
-Result<Rows> busy(const RocpdFacts& x, bool owners) {
-  struct Did {
-    int64_t time = 0;
-    walk::WorkOwner owner;
-  };
-  std::map<int64_t, Did> did;
+Result<Rows> busy(const RocpdFacts& x) {
+  std::map<int64_t, int64_t> time;
   int64_t first = INT64_MAX, last = INT64_MIN;
   for (const Table table : {Table::kDispatch, Table::kCopy, Table::kFill}) {
     TACHO_ASSIGN(const auto summaries, x.trace().merged_summaries(table));
@@ -290,25 +284,20 @@ Result<Rows> busy(const RocpdFacts& x, bool owners) {
       const int64_t agent = table == Table::kDispatch
                                 ? x.agent(summary.track)
                                 : value_for(derive::kTarget, table, x, summary.dim, summary.track);
-      Did& sums = did[agent];
-      add_saturating(sums.time, summary.sum);
-      sums.owner.see(x.trace(), trace::cell<column::Track::process>(x.trace(), summary.track));
+      add_saturating(time[agent], summary.sum);
       first = std::min(first, summary.first);
       last = std::max(last, summary.last);
     }
   }
   Rows rows;
-  for (const auto& [agent, sums] : did) {
+  for (const auto& [agent, sum] : time) {
     const walk::Agent* about = nullptr;
     for (const walk::Agent& one_agent : x.about->agents.all())
       if (one_agent.node == agent) about = &one_agent;
     const bool cpu = about != nullptr && (about->device == 0 || about->kind == event::DeviceKind::kCpu);
-    rows.push_back({agent, std::string(cpu ? "CPU" : "GPU"), sums.time, last - first,
-                    last > first ? report::Cell(static_cast<double>(sums.time) / static_cast<double>(last - first))
-                                 : report::Cell()});
-    if (!owners) continue;
-    rows.back().push_back(sums.owner.host());
-    rows.back().push_back(sums.owner.rank() == kUnknown ? report::Cell() : report::Cell(sums.owner.rank()));
+    rows.push_back(
+        {agent, std::string(cpu ? "CPU" : "GPU"), sum, last - first,
+         last > first ? report::Cell(static_cast<double>(sum) / static_cast<double>(last - first)) : report::Cell()});
   }
   return rows;
 }
@@ -361,11 +350,10 @@ Dialect rocpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFa
                                        RC{"average", kR}, RC{"percentage", kR}};
   dialect.results.push_back({"top_kernels", top_columns, {}, [x] { return top_kernels(x); }});
   dialect.results.push_back({"top", top_columns, {}, [x] { return top(x); }});
-  std::vector<RC> busy_columns = {RC{"agent_id", kI}, RC{"type", kT}, RC{"GpuTime", kI}, RC{"WallTime", kI},
-                                  RC{"Busy", kR}};
-  const bool owners = walk::has_several_owners(trace);
-  if (owners) busy_columns.insert(busy_columns.end(), {RC{"host", kT}, RC{"rank", kI}});
-  dialect.results.push_back({"busy", busy_columns, [x, owners] { return busy(x, owners); }});
+  dialect.results.push_back(
+      {"busy", {RC{"agent_id", kI}, RC{"type", kT}, RC{"GpuTime", kI}, RC{"WallTime", kI}, RC{"Busy", kR}}, [x] {
+         return busy(x);
+       }});
   for (const format::rocpd::ViewDefinition& view : format::rocpd::data_views()) {
     static constexpr std::string_view kOwn[] = {"kernels", "regions", "top", "top_kernels", "busy"};
     if (std::find(std::begin(kOwn), std::end(kOwn), view.name) != std::end(kOwn)) continue;

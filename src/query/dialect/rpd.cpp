@@ -15,7 +15,6 @@
 #include "query/dialect/top_rows.h"
 #include "trace/read/rows.h"
 #include "walk/merge.h"
-#include "walk/names/work_owner.h"
 
 namespace tacho::query {
 
@@ -166,36 +165,25 @@ Result<std::shared_ptr<const ResultRows>> ktop(const RpdFacts& x) {
   return std::make_shared<const TopRows>(sums, all, TopRows::Shape::kRpd2);
 }
 
-// Upstream's view `busy`: the sum of durations over the span of all operations; overlaps count twice. `owners`: with
-// host and rank behind upstream's columns.
-Result<std::vector<std::vector<report::Cell>>> busy(const RpdFacts& x, bool owners) {
+// Upstream's view `busy`: the sum of durations over the span of all operations; overlaps count twice.
+Result<std::vector<std::vector<report::Cell>>> busy(const RpdFacts& x) {
   const trace::Trace& trace = x.trace();
-  struct Gpu {
-    int64_t time = 0;
-    walk::WorkOwner owner;
-  };
-  std::map<int64_t, Gpu> by_gpu;
+  std::map<int64_t, int64_t> by_gpu;
   int64_t first = INT64_MAX, last = INT64_MIN;
   for (const Table table : kOps) {
     TACHO_ASSIGN(const auto summaries, trace.merged_summaries(table));
     for (const trace::Summary& summary : summaries) {
       if (summary.count == 0) continue;
-      Gpu& gpu = by_gpu[x.track(summary.track).gpu];
-      add_saturating(gpu.time, summary.sum);
-      gpu.owner.see(trace, x.track(summary.track).process);
+      add_saturating(by_gpu[x.track(summary.track).gpu], summary.sum);
       first = std::min(first, x.clock(summary.first));
       last = std::max(last, x.clock(summary.last));
     }
   }
   std::vector<std::vector<report::Cell>> rows;
-  for (const auto& [number, gpu] : by_gpu) {
-    rows.push_back({number, gpu.time, last - first,
-                    last > first ? report::Cell(static_cast<double>(gpu.time) / static_cast<double>(last - first))
-                                 : report::Cell()});
-    if (!owners) continue;
-    rows.back().push_back(gpu.owner.host());
-    rows.back().push_back(gpu.owner.rank() == kUnknown ? report::Cell() : report::Cell(gpu.owner.rank()));
-  }
+  for (const auto& [gpu, time] : by_gpu)
+    rows.push_back(
+        {gpu, time, last - first,
+         last > first ? report::Cell(static_cast<double>(time) / static_cast<double>(last - first)) : report::Cell()});
   return rows;
 }
 
@@ -262,14 +250,10 @@ Dialect rpd_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFact
                                       C{"Percentage", ValueType::kReal}};
   dialect.results.push_back({"top", top_columns, {}, [about] { return top(about); }});
   dialect.results.push_back({"ktop", top_columns, {}, [about] { return ktop(about); }});
-  std::vector<C> busy_columns = {C{"gpuId", ValueType::kInteger}, C{"GpuTime", ValueType::kInteger},
-                                 C{"WallTime", ValueType::kInteger}, C{"Busy", ValueType::kReal}};
-  const bool owners = walk::has_several_owners(facts->trace());
-  if (owners) {
-    busy_columns.push_back(C{"host", ValueType::kText});
-    busy_columns.push_back(C{"rank", ValueType::kInteger});
-  }
-  dialect.results.push_back({"busy", busy_columns, [about, owners] { return busy(about, owners); }});
+  dialect.results.push_back({"busy",
+                             {C{"gpuId", ValueType::kInteger}, C{"GpuTime", ValueType::kInteger},
+                              C{"WallTime", ValueType::kInteger}, C{"Busy", ValueType::kReal}},
+                             [about] { return busy(about); }});
   dialect.results.push_back({"rocpd_metadata",
                              {C{"id", ValueType::kInteger}, C{"tag", ValueType::kText}, C{"value", ValueType::kText}},
                              []() -> Result<std::vector<std::vector<report::Cell>>> {

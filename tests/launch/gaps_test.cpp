@@ -246,6 +246,22 @@ TEST_F(Found, CpuTimeThatNobodyHas) {
   expect_one(find_gaps(evidence_), {"10.00 s of 10.30 s of CPU time", "before tacho could look"});
 }
 
+TEST_F(Found, CpuTimeOfWhichAFewWereSeen) {
+  // 600 short processes of which tacho met 79, each too short to be told.
+  evidence_.cpu_s = 3.0;
+  evidence_.cpu_seen_s = 0.9;
+  for (pid_t pid = 10; pid < 89; ++pid) {
+    TreeMember member = whole(pid);
+    member.cpu_s = 0.005;
+    member.pool = member.preload = member.loaded = Fact::kNo;
+    evidence_.members.push_back(member);
+  }
+  expect_one(find_gaps(evidence_), {"2.10 s of 3.00 s of CPU time", "before tacho could look"});
+  // Without that much time that nobody has they stay short tools of a script.
+  evidence_.cpu_seen_s = 2.7;
+  expect_none(find_gaps(evidence_));
+}
+
 TEST_F(Found, CpuTimeOfShortProcessesThatAttached) {
   evidence_.cpu_s = 10.3;
   evidence_.cpu_seen_s = 0.3;

@@ -148,7 +148,7 @@ class Examples(harness.Case):
         tacho("convert", "rank3.json.gz", "rank3.tacho")
         tacho("export", "app.tacho", "-f", "pftrace")
         tacho("export", "app.tacho", "-f", "rocpd", "-o", "results.db")
-        tacho("export", "app.tacho", "-f", "nsys-sqlite", "-o", "app.sqlite")
+        tacho("export", "app.tacho", "-f", "nsys-sqlite", "-o", "report1.sqlite")
         tacho("profile", "-q", "-n", "app", "--device", "virtual", "--", "./app")
         self.run_command(harness.BUILD / "personalities" / "rocprofv3", "--kernel-trace", "-d", "out", "--", "./app", cwd=world)
         for name in ("before", "after"):

@@ -376,7 +376,9 @@ class _Tracer:
             return
         from torch._C._profiler import _ExperimentalConfig
         autograd = self.torch.autograd
-        words = (autograd.ProfilerState.NVTX, False, False, False, False, False, _ExperimentalConfig())
+        # The first word asks for the shapes of inputs: ", sizes = [[8, 3], [3, 5]]" behind an operator's name.
+        shapes = os.environ.get("TACHO_TORCH_SHAPES") == "1"
+        words = (autograd.ProfilerState.NVTX, shapes, False, False, False, False, _ExperimentalConfig())
         try:
             config = autograd.ProfilerConfig(*words)
         except TypeError:  # versions that want the name of a trace

@@ -89,6 +89,7 @@ void add_module_columns(report::Answer& answer, std::span<const analysis::Operat
 std::vector<std::string> sentences(const Efficiency& efficiency) {
   std::vector<std::string> out;
   if (!efficiency.any()) return out;
+  out = efficiency.notes;
   if (!efficiency.roofs.empty()) out.push_back(efficiency.roofs);
   if (efficiency.whole_ns > 0)
     out.push_back(fmt::format(

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string_view>
 
+#include "efficiency/inputs.h"
+
 namespace tacho::efficiency {
 
 /// Rows and columns of the result that a workgroup makes; which is which differs between libraries.
@@ -17,6 +19,10 @@ std::optional<ResultTile> tile_of(std::string_view kernel);
 
 /// Whether it puts data into another layout: transposes, im2col, NCHW to NHWC.
 bool moves_layout(std::string_view kernel);
+
+/// The type of the elements that a matrix product's kernel reads, where its name tells: "bf16bf16", "sgemm", Tensile's
+/// _BBS_, nvjet_tst. kUnknown for others.
+Precision elements_of(std::string_view kernel);
 
 /// Whether a product of 32-bit numbers is computed with fewer bits: TF32, or XF32 of AMD.
 bool computes_tf32(std::string_view kernel);

@@ -265,6 +265,11 @@ std::string_view Models::source(std::string_view name) const {
   return model == nullptr ? std::string_view() : model->source;
 }
 
+bool Models::same_type(std::string_view name) const {
+  const Model* const model = find(name);
+  return model != nullptr && model->same_type;
+}
+
 std::optional<CallWork> Models::work(std::string_view name, std::span<const OperatorArgument> inputs) const {
   const Model* const model = find(name);
   if (model == nullptr || model->type >= inputs.size() || inputs[model->type].tensors.empty()) return std::nullopt;

@@ -52,7 +52,8 @@ struct ConvolutionInputs {
 struct Model {
   std::vector<std::string> operators;
   bool matrix = false;
-  size_t type = 0;  ///< the input whose elements say which precision computes
+  bool same_type = false;  ///< all tensors have the type of that input
+  size_t type = 0;         ///< the input whose elements say which precision computes
   std::optional<ConvolutionInputs> window;
   std::vector<std::pair<std::string, ModelFormula>> names;  ///< "let"
   std::optional<ModelFormula> fits;                         ///< of inputs that do not contradict each other
@@ -71,6 +72,8 @@ class Models {
   bool has(std::string_view name) const { return find(name) != nullptr; }
   /// Where the operator's formulas come from; "" without a model.
   std::string_view source(std::string_view name) const;
+  /// Whether the operator's tensors all have one type, so that shapes and a type are enough.
+  bool same_type(std::string_view name) const;
   /// The work of a call; nullopt without a model, or if the inputs do not tell all that it needs.
   std::optional<CallWork> work(std::string_view name, std::span<const OperatorArgument> inputs) const;
   size_t size() const { return models_.size(); }

@@ -62,12 +62,16 @@ Device device_of(const trace::Trace& trace, const Products& products) {
   return out;
 }
 
-// Inputs are read once for each row of table operator_input.
+// Inputs are read once for each row of table operator_input, and for each type where the row has shapes alone.
 class Inputs {
  public:
   explicit Inputs(const trace::Trace& trace) : trace_(trace) {}
-  const std::vector<OperatorArgument>* of(int64_t row) {
-    auto [at, fresh] = known_.try_emplace(row);
+  // Whether the row has shapes without types: PyTorch's emitter tells no more.
+  bool untyped(int64_t row) const {
+    return trace_.cell(Table::kOperatorInput, row, column::OperatorInput::types) == 0;
+  }
+  const std::vector<OperatorArgument>* of(int64_t row, Precision elements = Precision::kUnknown) {
+    auto [at, fresh] = known_.try_emplace({row, elements});
     if (fresh) {
       using I = column::OperatorInput;
       const auto text = [&](int number) { return trace_.text(Table::kOperatorInput, row, number); };
@@ -75,14 +79,21 @@ class Inputs {
         at->second = std::move(*read);
       else
         ++contradict_;
+      if (at->second && elements != Precision::kUnknown) set_types(*at->second, elements);
     }
     return at->second ? &*at->second : nullptr;
   }
   size_t contradict() const { return contradict_; }
 
  private:
+  static void set_types(std::vector<OperatorArgument>& inputs, Precision elements) {
+    const ElementType type = {elements, elements == Precision::kF64 ? 8 : elements == Precision::kF32 ? 4 : 2};
+    for (OperatorArgument& input : inputs)
+      for (Tensor& tensor : input.tensors) tensor.type = type;
+  }
+
   const trace::Trace& trace_;
-  std::unordered_map<int64_t, std::optional<std::vector<OperatorArgument>>> known_;
+  std::map<std::pair<int64_t, Precision>, std::optional<std::vector<OperatorArgument>>> known_;
   size_t contradict_ = 0;
 };
 
@@ -140,7 +151,7 @@ class Judge {
       add_saturating(own.ns, node.work.ns);
       own.kernels += node.work.kernels;
       if (at < kernels_.size()) own.of_kernels.insert(own.of_kernels.end(), kernels_[at].begin(), kernels_[at].end());
-      if (const auto work = work_of(node)) {
+      if (const auto work = work_of(node, own)) {
         if (own.ns > 0) add(found, at, *work, own);
         own = {};
         continue;
@@ -172,6 +183,7 @@ class Judge {
     return out;
   }
   size_t contradict() const { return inputs_.contradict(); }
+  bool types_from_names() const { return types_from_names_; }
 
  private:
   struct NodeWork {
@@ -185,11 +197,30 @@ class Judge {
   };
   using Found = std::map<std::tuple<std::string_view, std::string_view, analysis::OperatorPhase, Precision>, Row>;
 
-  std::optional<CallWork> work_of(const OperatorNode& node) {
+  std::optional<CallWork> work_of(const OperatorNode& node, const Below& own) {
     const std::string_view name = tree_.texts[node.name];
     if (node.inputs == 0 || !models_.has(name)) return std::nullopt;
-    const auto* const inputs = inputs_.of(node.inputs);
+    Precision elements = Precision::kUnknown;
+    if (inputs_.untyped(node.inputs)) {
+      if (!models_.same_type(name)) return std::nullopt;
+      elements = named_elements(own);
+      if (elements == Precision::kUnknown) return std::nullopt;
+      types_from_names_ = true;
+    }
+    const auto* const inputs = inputs_.of(node.inputs, elements);
     return inputs == nullptr ? std::nullopt : models_.work(name, *inputs);
+  }
+
+  // The type of a product's elements by the names of its kernels; kUnknown where they tell none or several.
+  Precision named_elements(const Below& own) const {
+    Precision found = Precision::kUnknown;
+    for (const OperatorsKernel& each : own.of_kernels) {
+      const Precision one = elements_of(trace_.text(Table::kKernel, each.kernel, column::Kernel::name));
+      if (one == Precision::kUnknown || one == found) continue;
+      if (found != Precision::kUnknown) return Precision::kUnknown;
+      found = one;
+    }
+    return found;
   }
 
   void add(Found& found, size_t at, const CallWork& work, Below& own) {
@@ -221,6 +252,7 @@ class Judge {
   const Models& models_;
   Inputs inputs_;
   std::vector<NodeWork> nodes_;
+  bool types_from_names_ = false;
 };
 
 // The best rates that this trace itself shows, for a device that nobody knows.
@@ -431,6 +463,9 @@ Result<Efficiency> efficiency_of(const trace::Trace& trace, const OperatorTree& 
         device.name.empty() ? std::string("the device") : fmt::format("\"{}\"", device.name));
   }
   measure_run(trace, device.product, out);
+  if (judging.types_from_names())
+    out.notes.emplace_back("This recording has shapes without types: only matrix products are judged, by the type that "
+                           "their kernels' names tell.");
   if (judging.contradict() > 0)
     out.remarks.push_back(
         fmt::format("{} sets of operators' inputs contradict themselves and are not used", judging.contradict()));

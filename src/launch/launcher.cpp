@@ -245,6 +245,14 @@ void describe_end(trace::TraceWriter& writer, const RunResult& result, uint32_t 
   if (refused != 0) about("unrecorded_processes", fmt::format("{}", refused));
 }
 
+// What the hooks of PyTorch read: `hooks` leads Python to them.
+void add_torch(std::pair<std::string, std::string> hooks, const LaunchOptions& options,
+               std::vector<std::pair<std::string, std::string>>& extra) {
+  extra.push_back(std::move(hooks));
+  if (options.recording.target.memory) extra.emplace_back("TACHO_MEMORY", "1");
+  if (options.torch_shapes) extra.emplace_back("TACHO_TORCH_SHAPES", "1");
+}
+
 }  // namespace
 
 tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
@@ -280,8 +288,7 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   environment_options.preload = options.preload;
   environment_options.inject = options.inject;
   environment_options.extra = options.environment;
-  if (torch) environment_options.extra.push_back(std::move(*torch));
-  if (torch && recording.target.memory) environment_options.extra.emplace_back("TACHO_MEMORY", "1");
+  if (torch) add_torch(std::move(*torch), options, environment_options.extra);
   const std::vector<std::string> environment = target_environment(environment_options, result.warnings);
 
   const int64_t began = raw_now();

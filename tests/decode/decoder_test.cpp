@@ -296,12 +296,19 @@ TEST_F(DecoderTest, NumbersInNamesOfPytorchsRangesBecomePayloads) {
   struct {
     std::string text, name;
     int64_t payload;
-  } const cases[] = {{"aten::mm, seq = 7, op_id = 31", "aten::mm", 7},
-                     {"MmBackward0, seq = 0", "MmBackward0", 0},
-                     {"aten::add, op_id = 5", "aten::add", 0},
-                     {"aten::mm, seq = 7, sizes = [[2, 2]]", "aten::mm, seq = 7, sizes = [[2, 2]]", 0},
-                     {"step, seq = now", "step, seq = now", 0},
-                     {", seq = 7", ", seq = 7", 0}};
+    std::string shapes;
+  } const cases[] = {{"aten::mm, seq = 7, op_id = 31", "aten::mm", 7, ""},
+                     {"MmBackward0, seq = 0", "MmBackward0", 0, ""},
+                     {"aten::add, op_id = 5", "aten::add", 0, ""},
+                     {"aten::mm, seq = 7, sizes = [[2, 2]]", "aten::mm", 7, "[[2, 2]]"},
+                     {"aten::mm, seq = 7, op_id = 31, sizes = [[8, 3], [3, 5], []], input_op_ids = [(30,0), (12,0)]",
+                      "aten::mm", 7, "[[8, 3], [3, 5], []]"},
+                     {"aten::add, op_id = 6, input_op_ids = [(5,0)]", "aten::add", 0, ""},
+                     {"aten::empty, op_id = 9, sizes = []", "aten::empty", 0, ""},
+                     {"plan, sizes = [a, b]", "plan, sizes = [a, b]", 0, ""},
+                     {"plan, sizes = 7", "plan, sizes = 7", 0, ""},
+                     {"step, seq = now", "step, seq = now", 0, ""},
+                     {", seq = 7", ", seq = 7", 0, ""}};
   size_t seen = 0;
   for (const auto& each : cases) {
     Block block;
@@ -315,6 +322,12 @@ TEST_F(DecoderTest, NumbersInNamesOfPytorchsRangesBecomePayloads) {
     const auto& label = writer.dimensions[Table::kLabel][static_cast<size_t>(marker[column::Marker::dim] - 1)];
     EXPECT_EQ(writer.text(label[column::Label::name]), each.name);
     EXPECT_EQ(marker[column::Marker::payload], each.payload) << each.text;
+    const int64_t inputs = marker[column::Marker::inputs];
+    ASSERT_EQ(inputs != 0, !each.shapes.empty()) << each.text;
+    if (inputs != 0)
+      EXPECT_EQ(writer.text(writer.dimensions[Table::kOperatorInput][static_cast<size_t>(inputs - 1)]
+                                             [column::OperatorInput::dims]),
+                each.shapes);
   }
 }
 

@@ -169,7 +169,7 @@ def main():
     torch.backends.cudnn.benchmark = False
     activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
     if options.profile:
-        with torch.profiler.profile(activities=activities) as profile:
+        with torch.profiler.profile(activities=activities, record_shapes=True) as profile:
             step = make(options.model)
             for _ in range(options.steps):
                 step()

@@ -2,7 +2,7 @@
 """Operators of PyTorch against torch.profiler on a real GPU. Run by torch_ops.sh; prints a table of verdicts.
 
 usage: torch_ops.py [--build DIR] [--out DIR] [--pairs N] [--models A,B] [SECTION...]
-Sections: bits (results with and without tacho), counts (kernels and times by operator), modules, graph, kinds (graphs in pieces, of other
+Sections: shapes (of operators' inputs, and what they cost), bits (results with and without tacho), counts (kernels and times by operator), modules, graph, kinds (graphs in pieces, of other
 threads, captured again), compiled, hand (kernels of Triton and CuPy that the program launches itself, by line), profile (counters by operator,
 with the seed's command lines), cost.
 """
@@ -21,7 +21,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 MODELS = HERE / "torch_models.py"
 TABLE = []
-LIMITS = {"bits": 240, "counts": 170, "modules": 40, "graph": 60, "kinds": 60, "compiled": 120, "hand": 60, "profile": 120, "cost": 480}
+LIMITS = {"shapes": 240, "bits": 240, "counts": 170, "modules": 40, "graph": 60, "kinds": 60, "compiled": 120, "hand": 60, "profile": 120, "cost": 480}
 DEADLINE = 0.0
 
 
@@ -113,6 +113,39 @@ class Session:
             ratio = found[worst][1] / wanted[worst][1]
             check(f"{name}: GPU time by operator, the worst of {len(large)}", abs(ratio - 1) < 0.03, f"{worst} {ratio:.3f} x",
                   "within 3 %")
+
+    def shapes(self):
+        """Products by shapes equal those of torch.profiler's record_shapes; what the shapes add to --torch-trace."""
+        command = self.model("transformer", "--steps", "20")
+        file = self.work / "shapes.json"
+        run(*command, "--profile", file)
+        self.trace("shapes.tacho", command, "--torch-shapes")
+        products = ("aten::mm", "aten::addmm", "aten::bmm")
+
+        def work(path):
+            rows = self.rows(path, "operator", "--input-shapes")
+            # An operator's inputs end with its last tensor: torch's emitter and its profiler list values differently.
+            sums = collections.defaultdict(lambda: [0, 0.0])
+            for row in rows:
+                if row["Name"] in products and row.get("Flops"):
+                    key = (row["Name"], re.sub(r"(, \[\])+\]$", "]", row["InputShapes"]))
+                    sums[key][0] += row["Calls"]
+                    sums[key][1] += row["Flops"]
+            return {key: (calls, round(flops)) for key, (calls, flops) in sums.items()}
+
+        ours, theirs = work("shapes.tacho"), work(file)
+        different = [f"{key}: {ours.get(key)} / {theirs.get(key)}" for key in {*ours, *theirs} if ours.get(key) != theirs.get(key)]
+        check("shapes: products, calls and FLOPs by shapes equal torch.profiler's", not different and len(theirs) > 3,
+              f"{len(theirs)} shapes" if not different else "; ".join(sorted(different))[:300])
+        timed = self.model("transformer", "--steps", "60", "--warmup", "10", "--time")
+        seconds = collections.defaultdict(list)
+        ways = {"operators": ["--torch-trace"], "shapes": ["--torch-shapes"]}
+        for _ in range(self.options.pairs):
+            for way in random.sample(list(ways), len(ways)):
+                seconds[way].append(float(run(self.tacho, "trace", "-q", "--overwrite", "-o", self.work / "c.tacho", *ways[way], "--",
+                                              *timed).stdout.split()[-1]))
+        ratio = statistics.median(seconds["shapes"]) / statistics.median(seconds["operators"])
+        check("shapes: cost of --torch-shapes over --torch-trace", ratio <= 1.02, f"{ratio:.3f} x", "<= 1.02 x")
 
     def modules(self):
         self.trace("modules.tacho", self.model("transformer", "--steps", "3"))

@@ -1,7 +1,9 @@
 """--torch-trace: operators and modules of PyTorch with the kernels that they launched. Debian's PyTorch has no GPU: the model's layers
 run OpenCL kernels on PoCL. What programs do with PyTorch gives the same bits as without tacho."""
 import collections
+import csv
 import gzip
+import io
 import json
 import os
 import subprocess
@@ -239,6 +241,40 @@ class Profile(Base):
         result = self.shell(f"rocprof-compute --experimental analyze -p {folder} --list-torch-operators")
         self.assertIn(b"nn.Module.Shift.forward", result.stdout)
         self.one_sentence(result, "the operators are not kept")
+
+
+# What PyTorch's emitter writes where it was asked for shapes, around kernels that OpenCL runs.
+EMITTER = '''
+import time, tacho, pyopencl as cl
+context = cl.create_some_context(interactive=False)
+queue = cl.CommandQueue(context)
+program = cl.Program(context, "kernel void my_sgemm(global float* x) { for (int i = 0; i < 100000; ++i) x[0] += i; }"
+                              "kernel void nameless(global float* x) { for (int i = 0; i < 100000; ++i) x[0] += i; }").build()
+buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, 4)
+for i in range(3):
+    for name, rows in (("my_sgemm", 64), ("my_sgemm", 128), ("nameless", 64)):
+        tacho.range_push("aten::mm, op_id = %d, sizes = [[%d, 256], [256, 32]], input_op_ids = [(1,0)]" % (7 + i, rows))
+        getattr(program, name)(queue, (1,), None, buffer)
+        tacho.range_pop()
+    queue.finish()
+'''
+
+
+@unittest.skipIf(torch_missing(), "needs python3-torch and python3-pyopencl")
+class Shapes(Base):
+    def test_shapes_of_the_emitter(self):
+        self.trace(DEBIAN_PYTHON, "-c", EMITTER, options=["--torch-shapes"], env={"PYTHONPATH": str(SOURCE / "python")})
+        result = self.run_command(TACHO, "stats", "t.tacho", "--by", "operator", "--input-shapes", "--device", "H100", "--output-format", "csv")
+        rows = {row["InputShapes"]: row for row in csv.DictReader(io.StringIO(result.stdout.decode())) if row["Name"] == "aten::mm"}
+        for count in (64, 128):
+            row = rows[f"[[{count}, 256], [256, 32]]"]
+            # Six calls of 64 rows: three of a kernel whose name tells 32-bit floats, and three of one that tells nothing.
+            self.assertEqual(int(row["Calls"]), 6 if count == 64 else 3)
+        self.assertEqual(float(rows["[[128, 256], [256, 32]]"]["Flops"]), 3 * 2 * 128 * 256 * 32)
+        self.assertEqual(float(rows["[[128, 256], [256, 32]]"]["Bytes"]), 3 * 4 * (128 * 256 + 256 * 32 + 128 * 32))
+        self.assertEqual(rows["[[128, 256], [256, 32]]"]["Precision"], "f32")
+        said = self.run_command(TACHO, "stats", "t.tacho", "--by", "operator", "--input-shapes", "--device", "H100").stdout.decode()
+        self.assertIn("This recording has shapes without types", said)
 
 
 class WithoutTorch(Base):

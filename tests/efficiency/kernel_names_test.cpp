@@ -31,5 +31,18 @@ TEST(KernelNames, TellLayoutsAndPrecision) {
   EXPECT_FALSE(computes_tf32("ampere_sgemm_128x64_nn"));
 }
 
+TEST(KernelNames, TellTheTypeOfElements) {
+  EXPECT_EQ(elements_of("Cijk_Ailk_Bljk_BBS_BH_Bias_HAS_SAV_UserArgs_MT16x16x256"), Precision::kBF16);
+  EXPECT_EQ(elements_of("Cijk_Alik_Bljk_B_BS_BH_Bias_HA_S_SAV_UserArgs_MT256x128x64"), Precision::kBF16);
+  EXPECT_EQ(elements_of("Cijk_Ailk_Bljk_S_B_Bias_HA_S_SAV_UserArgs_MT16x16x128"), Precision::kF32);
+  EXPECT_EQ(elements_of("Cijk_Ailk_Bjlk_SB_Bias_AS_SAV_UserArgs_MT64x16x16"), Precision::kF32);
+  EXPECT_EQ(elements_of("Cijk_Ailk_Bljk_HHS_BH_Bias_AS_SAV_MT128x128x32"), Precision::kF16);
+  EXPECT_EQ(elements_of("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64"), Precision::kBF16);
+  EXPECT_EQ(elements_of("cutlass_80_simt_sgemm_128x32_8x5_nn_align1"), Precision::kF32);
+  EXPECT_EQ(elements_of("sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x128x16"), Precision::kF32);
+  EXPECT_EQ(elements_of("nvjet_tst_144x128_64x5_2x1_v_bz_TNT"), Precision::kBF16);
+  EXPECT_EQ(elements_of("triton_mm_kernel"), Precision::kUnknown);
+}
+
 }  // namespace
 }  // namespace tacho::efficiency

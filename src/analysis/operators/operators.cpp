@@ -485,13 +485,13 @@ class OperatorSweep {
 
   using M = column::Marker;
   using A = column::Api;
-  using MarkerRow = event::RowOf<M::track, M::start, M::duration, M::dim, M::payload>;
+  using MarkerRow = event::RowOf<M::track, M::start, M::duration, M::dim, M::payload, M::inputs>;
   using Held = column::Allocation;
   using CallRow = event::RowOf<A::track, A::start, A::duration, A::dim, A::correlation, A::inputs>;
   using AllocationRow = event::RowOf<Held::track, Held::start, Held::dim, Held::bytes, Held::address, Held::stack,
                                      Held::in_use, Held::reserved>;
   // A range goes before a call of the same moment, and both before an allocation in it.
-  using Host = walk::Merge<trace::RowCursor<M::track, M::start, M::duration, M::dim, M::payload>,
+  using Host = walk::Merge<trace::RowCursor<M::track, M::start, M::duration, M::dim, M::payload, M::inputs>,
                            trace::RowCursor<A::track, A::start, A::duration, A::dim, A::correlation, A::inputs>,
                            trace::RowCursor<Held::track, Held::start, Held::dim, Held::bytes, Held::address,
                                             Held::stack, Held::in_use, Held::reserved>>;
@@ -510,7 +510,7 @@ class OperatorSweep {
     uint64_t number = known.kind.link;
     if (number == 0 && trace::cell<column::Label::payload>(trace_, marker.dim) == event::PayloadKind::kInteger)
       number = static_cast<uint64_t>(marker.payload) + (known.torch ? 0 : 1);
-    begin(marker.track, marker.start, marker.duration, known, number, !known.torch, 0);
+    begin(marker.track, marker.start, marker.duration, known, number, !known.torch, 0, marker.inputs);
   }
 
   // A node of a CUDA graph belongs to the operator that was open when it was made.

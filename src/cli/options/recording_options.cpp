@@ -122,6 +122,8 @@ constexpr OptionRow<Request> kOptions[] = {
     {"--memory", target_at<&Target::memory>,
      "who holds memory: what PyTorch's allocators hand out and take back, with operators and modules; tacho memory "
      "shows it"},
+    {"--torch-shapes", at<&Request::launch, &LaunchOptions::torch_shapes>,
+     "the same with the shapes of operators' inputs, where PyTorch runs on a GPU"},
     {"--kernel-include", target_at<&Target::kernel_include>, "only kernels whose name matches this regular expression",
      "REGEX"},
     {"--kernel-exclude", target_at<&Target::kernel_exclude>, "no kernels whose name matches", "REGEX"},
@@ -255,6 +257,7 @@ Status complete(TraceRequest& r) {
   // Who holds memory is an operator; programs without Python have the calls of the runtime.
   if (out.target.memory && may_run_python(r.launch.command)) r.launch.torch_trace = true;
   // Operators are ranges and find their kernels by the calls that launched them.
+  r.launch.torch_trace = r.launch.torch_trace || r.launch.torch_shapes;
   if (r.launch.torch_trace) sources |= source::kMarker | source::kApi;
   if (out.target.memory) sources |= source::kAllocation | source::kMarker | source::kApi;
   const bool stacks = out.target.sampler != event::Sampler::kOff;

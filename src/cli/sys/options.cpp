@@ -95,6 +95,7 @@ constexpr Option kOptions[] = {
     row::flag("follow", "",
               "tacho sys: also record processes that outlive the program, until the last or Ctrl-C ends it"),
     row::flag("torch-trace", "", "tacho sys: PyTorch's operators and modules as ranges"),
+    row::flag("torch-shapes", "", "tacho sys: the same with the shapes of operators' inputs (PyTorch on a GPU)"),
     row::value("ranks", "", "tacho: record only these ranks of a parallel job (0,2-3)"),
     row::value("profile-mpi-ranks", "", "tacho: the same"),
     row::flag("overwrite", "", "tacho sys: replace an existing file"),
@@ -220,6 +221,8 @@ class Parser : public options::Syntax {
     if (option.name == "overwrite") request_.overwrite = on;
     if (option.name == "quiet") request_.quiet = on;
     if (option.name == "torch-trace") request_.torch_trace = on;
+    if (option.name == "torch-shapes") request_.torch_shapes = on;
+    if (option.name == "torch-shapes" && on) request_.torch_trace = true;
     if (option.name == "follow") request_.follow = on;
     if (option.name == "no-launch-stacks") request_.launch_stacks = !on;
     if (option.name == "host") {

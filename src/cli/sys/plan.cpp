@@ -160,6 +160,7 @@ Status choose_sources(const Request& request, Plan& plan) {
   }
   if (plan.sampling) sources |= source::kSample;
   plan.launch.torch_trace = request.torch_trace;
+  plan.launch.torch_shapes = request.torch_shapes;
   plan.launch.follow = request.follow;
   if (request.torch_trace) sources |= source::kMarker | source::kApi;
   plan.launch.recording.sources = sources;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/format.h"
 #include "decode/records/process_state.h"
 #include "decode/records/record_values.h"
 
@@ -16,11 +17,25 @@ using event::RecordKind;
 using event::Table;
 namespace row = event::row;
 
-// PyTorch's emitter writes "aten::mm, seq = 7, op_id = 31", other numbers in every call. The name alone, and the
-// sequence number (kUnknown = none); texts with more behind them stay as they are.
-static std::string_view cut_torch_numbers(std::string_view text, int64_t& sequence) {
+// PyTorch's emitter writes "aten::mm, seq = 7, op_id = 31", other numbers in every call, and where it was asked for
+// shapes ", sizes = [[8, 3], [3, 5]], input_op_ids = [(30,0), (12,0)]" behind them. The name alone, the sequence number
+// (kUnknown = none) and the shapes (empty = none); texts with more behind them stay as they are.
+static std::string_view cut_torch_numbers(std::string_view text, int64_t& sequence, std::string_view& shapes) {
   sequence = kUnknown;
   std::string_view name = text;
+  constexpr std::string_view kSizes = ", sizes = ", kCauses = ", input_op_ids = ";
+  if (const size_t at = name.find(kSizes); at != std::string_view::npos && at > 0) {
+    shapes = name.substr(at + kSizes.size());
+    shapes = shapes.substr(0, shapes.find(kCauses));
+    name = name.substr(0, at);
+    if (!shapes.starts_with('[') || !shapes.ends_with(']') ||
+        shapes.find_first_not_of("[]0123456789, -") != std::string_view::npos) {
+      shapes = {};
+      return text;
+    }
+  } else if (const size_t causes = name.find(kCauses); causes != std::string_view::npos && causes > 0) {
+    name = name.substr(0, causes);
+  }
   const auto number = [&](std::string_view label) -> std::optional<int64_t> {
     const size_t at = name.rfind(label);
     if (at == std::string_view::npos || at == 0) return std::nullopt;
@@ -36,9 +51,22 @@ static std::string_view cut_torch_numbers(std::string_view text, int64_t& sequen
   return name;
 }
 
+int64_t ProcessState::inputs_of(std::string_view shapes) {
+  if (shapes.empty() || shapes == "[]") return 0;
+  constexpr int64_t kMost = 250'000;  // different ones
+  if (writer_.rows(Table::kOperatorInput) > kMost) {
+    if (shapes_left_out_++ == 0)
+      writer_.note(row(), event::NoteSeverity::kWarning,
+                   fmt::format("operators had more than {} different shapes of inputs: those that came later have none",
+                               kMost));
+    return 0;
+  }
+  return writer_.dimension(row::OperatorInput{.dims = writer_.string(shapes)});
+}
+
 ProcessState::Open ProcessState::parse_marker(const std::byte* at, const RecordHeader& header, size_t fixed,
                                               event::MarkerKind kind, uint64_t time) {
-  Open open{0, host_time(time), 0, 0, {}};
+  Open open{0, host_time(time), 0, 0, {}, 0};
   const std::byte* const end = at + header.size;
   const std::byte* field = at + fixed;
   // Programs repeat their markers: the same bytes became the same label before.
@@ -52,9 +80,11 @@ ProcessState::Open ProcessState::parse_marker(const std::byte* at, const RecordH
     open.label = known_marker.label;
     open.payload = known_marker.payload;
     open.domain = known_marker.domain;
+    open.inputs = known_marker.inputs;
     return open;
   }
   int64_t name = 0, sequence = kUnknown;
+  std::string_view shapes;
   if ((header.flags & event::kMarkerInterned) != 0) {
     name = string(header.value);
   } else {
@@ -62,8 +92,9 @@ ProcessState::Open ProcessState::parse_marker(const std::byte* at, const RecordH
     const size_t length = header.value < room ? header.value : room;
     std::string_view text(reinterpret_cast<const char*>(field), length);
     if ((header.flags & (event::kMarkerInteger | event::kMarkerDouble)) == 0 && kind == event::MarkerKind::kPushPop)
-      text = cut_torch_numbers(text, sequence);
+      text = cut_torch_numbers(text, sequence, shapes);
     name = writer_.string(text);
+    open.inputs = inputs_of(shapes);
     field += (length + 7) & ~size_t{7};
   }
   const auto next = [&]() -> uint64_t {
@@ -94,7 +125,7 @@ ProcessState::Open ProcessState::parse_marker(const std::byte* at, const RecordH
   open.label = writer_.dimension(row::Label{
       .name = name, .kind = kind, .domain = domain, .category = category, .color = color, .payload = payload});
   if ((header.flags & kNotKept) == 0 && bytes.size() <= 512)
-    known_marker = {std::string(bytes), header.flags, kind, open.label, open.payload, open.domain};
+    known_marker = {std::string(bytes), header.flags, kind, open.label, open.payload, open.domain, open.inputs};
   return open;
 }
 
@@ -104,7 +135,8 @@ void ProcessState::close(int64_t track, const Open& open, int64_t duration) {
                           .duration = duration,
                           .dim = open.label,
                           .payload = open.payload,
-                          .fields = fields_text(open.fields)});
+                          .fields = fields_text(open.fields),
+                          .inputs = open.inputs});
 }
 
 void ProcessState::marker(const tape::BlockHeader& block, const std::byte* at, const RecordHeader& header) {

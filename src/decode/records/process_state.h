@@ -81,6 +81,7 @@ class ProcessState : public ProcessContext {
     int64_t label, start, payload;
     uint32_t domain;
     std::string fields;  // members of a JSON object
+    int64_t inputs;      // row of operator_input
   };
   struct Thread {
     int64_t track = 0;
@@ -111,6 +112,7 @@ class ProcessState : public ProcessContext {
     event::MarkerKind kind = event::MarkerKind::kMark;
     int64_t label = 0, payload = 0;
     uint32_t domain = 0;
+    int64_t inputs = 0;
   };
   // A range that is not nested belongs to the thread that began it, on its own line.
   struct Range {
@@ -201,6 +203,9 @@ class ProcessState : public ProcessContext {
   void take(const event::LossRecord& record);
   int64_t shown_messages(Thread& caller, uint64_t correlation);
   void count_bad(event::Table table);
+  /// The row of operator_input with these shapes; 0 for none.
+  int64_t inputs_of(std::string_view shapes);
+  uint64_t shapes_left_out_ = 0;
   /// The decoder of blocks of that kind; nullptr when this build has none.
   BlockDecoder* blocks(tape::BlockKind kind);
 

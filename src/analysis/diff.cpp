@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "analysis/host/host_kind.h"
 #include "analysis/names.h"
@@ -55,6 +58,16 @@ struct Side {
   DiffBy by{};
   bool operators = false;  // kOperator: there are framework operators; else markers stand for them
   int64_t rows = 0;        // kOperator: the last one is "(no operator)"
+  // Operators and markers with the shapes of their inputs (a row of operator_input), rows of their own behind those of
+  // the table; empty where shapes are not asked for.
+  std::map<std::pair<int64_t, int64_t>, int64_t> shaped = {};
+  std::vector<std::pair<int64_t, int64_t>> of_shaped = {};
+  int64_t table = 0;  // rows of the table
+
+  int64_t row_of(int64_t dim, int64_t inputs) const {
+    const auto found = inputs == 0 ? shaped.end() : shaped.find({dim, inputs});
+    return found == shaped.end() ? dim : found->second;
+  }
 
   std::string name(int64_t row) const {
     switch (by) {
@@ -71,8 +84,13 @@ struct Side {
         break;
     }
     if (row == rows - 1) return "(no operator)";
-    return operators ? std::string(trace->text(Table::kFunction, row, column::Function::name))
-                     : operator_of_marker(trace->text(Table::kLabel, row, column::Label::name));
+    const auto& [dim, inputs] =
+        row < table ? std::pair<int64_t, int64_t>(row, 0) : of_shaped[static_cast<size_t>(row - table)];
+    std::string name = operators ? std::string(trace->text(Table::kFunction, dim, column::Function::name))
+                                 : operator_of_marker(trace->text(Table::kLabel, dim, column::Label::name));
+    if (inputs != 0)
+      name += fmt::format(" {}", trace->text(Table::kOperatorInput, inputs, column::OperatorInput::dims));
+    return name;
   }
 };
 
@@ -88,10 +106,30 @@ Table facts_of(DiffBy by) {
                                  : Table::kCopy;
 }
 
-Result<Side> make_side(const trace::Trace& trace, DiffBy by) {
+// Finds the operators with other shapes of inputs.
+Status find_shapes(Side& side) {
+  constexpr size_t kMost = 100'000;
+  const auto take = [&](int64_t dim, int64_t inputs) {
+    if (inputs == 0 || dim <= 0 || dim >= side.table || side.shaped.size() >= kMost) return;
+    const auto [at, fresh] =
+        side.shaped.try_emplace({dim, inputs}, side.table + static_cast<int64_t>(side.shaped.size()));
+    if (fresh) side.of_shaped.push_back(at->first);
+  };
+  Status status;
+  if (side.operators)
+    for (const auto& calls : trace::chunks<A::dim, A::inputs>(*side.trace, status))
+      for (size_t i = 0; i < calls.size(); ++i) take(calls.dim[i], calls.inputs[i]);
+  else
+    for (const auto& markers : trace::chunks<M::dim, M::inputs>(*side.trace, status))
+      for (size_t i = 0; i < markers.size(); ++i) take(markers.dim[i], markers.inputs[i]);
+  side.rows = side.table + static_cast<int64_t>(side.of_shaped.size()) + 1;
+  return status;
+}
+
+Result<Side> make_side(const trace::Trace& trace, DiffBy by, bool input_shapes) {
   if (trace.aggregated())
     return fail("{}: recorded with --aggregate: it holds no single durations to compare", trace.path());
-  Side side{&trace, by};
+  Side side{.trace = &trace, .by = by};
   if (by != DiffBy::kOperator) {
     side.rows = std::max<int64_t>(trace.rows(walk::dimension_of(facts_of(by))), 1);
     return side;
@@ -100,7 +138,14 @@ Result<Side> make_side(const trace::Trace& trace, DiffBy by) {
     side.operators = is_domain(trace, row, Domain::kOperator);
   if (!side.operators && trace.rows(Table::kMarker) == 0)
     return fail("{}: it holds neither framework operators (aten::...) nor markers to compare by", trace.path());
-  side.rows = std::max<int64_t>(trace.rows(side.operators ? Table::kFunction : Table::kLabel), 1) + 1;
+  side.table = std::max<int64_t>(trace.rows(side.operators ? Table::kFunction : Table::kLabel), 1);
+  side.rows = side.table + 1;
+  if (!input_shapes) return side;
+  TACHO_TRY(find_shapes(side));
+  if (side.shaped.empty())
+    return fail(
+        "{}: no shapes of inputs; torch.profiler records them with record_shapes=True, tacho with --torch-shapes",
+        trace.path());
   return side;
 }
 
@@ -212,15 +257,15 @@ Result<Whole> operator_values(const Side& side, const Number& number, Values& va
   walk::OpenRanges<Open> open;
   int64_t instances = 0;
   const auto push = [&](const auto& row) {
-    open.push(row.track, row.start, row.duration, {number(row.dim), ++instances});
+    open.push(row.track, row.start, row.duration, {number(side.row_of(row.dim, row.inputs)), ++instances});
   };
   // A marker goes before a call of the same moment.
-  walk::Merge<trace::RowCursor<M::track, M::start, M::duration, M::dim>,
-              trace::RowCursor<A::track, A::start, A::duration, A::dim, A::correlation>>
+  walk::Merge<trace::RowCursor<M::track, M::start, M::duration, M::dim, M::inputs>,
+              trace::RowCursor<A::track, A::start, A::duration, A::dim, A::correlation, A::inputs>>
       host(trace);
   const auto read = [&]<typename Row>(const Row& row) {
     if constexpr (Row::kTable == Table::kMarker) {
-      if (!side.operators && row.duration != 0 && row.dim >= 0 && row.dim < side.rows - 1) push(row);
+      if (!side.operators && row.duration != 0 && row.dim >= 0 && row.dim < side.table) push(row);
     } else if (is_domain(trace, row.dim, Domain::kOperator)) {
       push(row);
     } else if (row.correlation != 0 && !is_domain(trace, row.dim, Domain::kPython)) {
@@ -355,10 +400,10 @@ Result<DiffBy> parse_diff_by(std::string_view text) {
   return fail("--by {}: choose kernel, api, marker, copy or operator", text);
 }
 
-Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by) {
+Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by, bool input_shapes) {
   Side sides[2];
-  TACHO_ASSIGN(sides[0], make_side(a, by));
-  TACHO_ASSIGN(sides[1], make_side(b, by));
+  TACHO_ASSIGN(sides[0], make_side(a, by, input_shapes));
+  TACHO_ASSIGN(sides[1], make_side(b, by, input_shapes));
   // Rows of both tables, one after the other.
   const auto name_of = [sides](int64_t row) {
     return row < sides[0].rows ? sides[0].name(row) : sides[1].name(row - sides[0].rows);

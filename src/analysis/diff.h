@@ -48,8 +48,9 @@ struct Diff {
   std::vector<std::string> remarks;
 };
 
-/// Both traces must outlive the result.
-Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by);
+/// Both traces must outlive the result. `input_shapes`: operators with other shapes of inputs are other names, such as
+/// "aten::mm [[8, 3], [3, 5]]" (kOperator alone); an error for a trace that holds none.
+Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by, bool input_shapes = false);
 
 /// What changed and whether it is more than noise, in one or two sentences; "" for a comparison without rows.
 /// `largest`: the first row that diff.next() gave. Durations of a name differ by more than noise if p times the number

@@ -49,18 +49,15 @@ Precision elements_of(std::string_view kernel) {
     Precision precision;
   };
   // The first that fits counts: "f16" is a part of "bf16".
-  static constexpr Word kWords[] = {{"bf16", Precision::kBF16},       {"bfloat16", Precision::kBF16},
-                                    {"nvjet_tst", Precision::kBF16},  {"_bbs_", Precision::kBF16},
-                                    {"_b_bs_", Precision::kBF16},     {"nvjet_hsh", Precision::kF16},
-                                    {"_hhs_", Precision::kF16},       {"_h_hs_", Precision::kF16},
-                                    {"hgemm", Precision::kF16},       {"fp16", Precision::kF16},
-                                    {"f16f16", Precision::kF16},      {"_f16_", Precision::kF16},
-                                    {"::half", Precision::kF16},      {"dgemm", Precision::kF64},
-                                    {"f64f64", Precision::kF64},      {"_db_", Precision::kF64},
-                                    {"_d_b_", Precision::kF64},       {"sgemm", Precision::kF32},
-                                    {"f32f32", Precision::kF32},      {"tf32", Precision::kF32},
-                                    {"nvjet_sss", Precision::kF32},   {"_sb_", Precision::kF32},
-                                    {"_s_b_", Precision::kF32}};
+  static constexpr Word kWords[] = {
+      {"bf16", Precision::kBF16},  {"bfloat16", Precision::kBF16}, {"nvjet_tst", Precision::kBF16},
+      {"_bbs_", Precision::kBF16}, {"_b_bs_", Precision::kBF16},   {"nvjet_hsh", Precision::kF16},
+      {"_hhs_", Precision::kF16},  {"_h_hs_", Precision::kF16},    {"hgemm", Precision::kF16},
+      {"fp16", Precision::kF16},   {"f16f16", Precision::kF16},    {"_f16_", Precision::kF16},
+      {"::half", Precision::kF16}, {"dgemm", Precision::kF64},     {"f64f64", Precision::kF64},
+      {"_db_", Precision::kF64},   {"_d_b_", Precision::kF64},     {"sgemm", Precision::kF32},
+      {"f32f32", Precision::kF32}, {"tf32", Precision::kF32},      {"nvjet_sss", Precision::kF32},
+      {"_sb_", Precision::kF32},   {"_s_b_", Precision::kF32}};
   for (const Word& each : kWords)
     if (contains(kernel, each.word)) return each.precision;
   return Precision::kUnknown;

@@ -67,9 +67,7 @@ class Inputs {
  public:
   explicit Inputs(const trace::Trace& trace) : trace_(trace) {}
   // Whether the row has shapes without types: PyTorch's emitter tells no more.
-  bool untyped(int64_t row) const {
-    return trace_.cell(Table::kOperatorInput, row, column::OperatorInput::types) == 0;
-  }
+  bool untyped(int64_t row) const { return trace_.cell(Table::kOperatorInput, row, column::OperatorInput::types) == 0; }
   const std::vector<OperatorArgument>* of(int64_t row, Precision elements = Precision::kUnknown) {
     auto [at, fresh] = known_.try_emplace({row, elements});
     if (fresh) {

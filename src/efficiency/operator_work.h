@@ -80,7 +80,7 @@ struct Efficiency {
   double step_ns = 0;
   Precision main = Precision::kUnknown;        ///< that most of the matrix work has
   std::vector<analysis::RoofedWork> of_nodes;  ///< by node of the tree: what it has of the rows that are judged
-  std::vector<std::string> notes;    ///< what the figures rest on, apart from the roofs
+  std::vector<std::string> notes;              ///< what the figures rest on, apart from the roofs
   std::vector<std::string> remarks;
   bool any() const { return !rows.empty(); }
   /// The row of an operator with these shapes in this phase; nullptr if there is none.

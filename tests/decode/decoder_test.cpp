@@ -325,9 +325,10 @@ TEST_F(DecoderTest, NumbersInNamesOfPytorchsRangesBecomePayloads) {
     const int64_t inputs = marker[column::Marker::inputs];
     ASSERT_EQ(inputs != 0, !each.shapes.empty()) << each.text;
     if (inputs != 0)
-      EXPECT_EQ(writer.text(writer.dimensions[Table::kOperatorInput][static_cast<size_t>(inputs - 1)]
-                                             [column::OperatorInput::dims]),
-                each.shapes);
+      EXPECT_EQ(
+          writer.text(
+              writer.dimensions[Table::kOperatorInput][static_cast<size_t>(inputs - 1)][column::OperatorInput::dims]),
+          each.shapes);
   }
 }
 

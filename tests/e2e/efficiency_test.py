@@ -148,6 +148,32 @@ class Recorded(Efficiency):
             result = self.run_command(TACHO, "stats", path, "--by", "operator", *option, code=1)
             self.assertIn("goes with --by operator or module and --input-shapes", " ".join(result.stderr.decode().split()))
 
+    def test_operators_compare_by_shapes(self):
+        def two(small_us):
+            document = made("aten::mm", [[4096, 4096], [4096, 4096]], ["float", "float"], ["", ""], "k", 3000, calls=10)
+            other = made("aten::mm", [[64, 64], [64, 64]], ["float", "float"], ["", ""], "k", small_us, calls=10)
+            for event in other["traceEvents"]:
+                event["ts"] += 1e6
+                event["args"]["External id"] += 100
+                if "correlation" in event["args"]:
+                    event["args"]["correlation"] += 100
+            document["traceEvents"] += other["traceEvents"]
+            return document
+
+        a, b = self.write(two(50), "a.json"), self.write(two(80), "b.json")
+        table = json.loads(self.run_command(TACHO, "diff", a, b, "--by", "operator", "--input-shapes", "--output-format", "json").stdout)
+        titles = [column["title"] if isinstance(column, dict) else column for column in table["columns"]]
+        rows = {row[titles.index("name")]: dict(zip(titles, row)) for row in table["rows"]}
+        self.assertEqual(set(rows), {"aten::mm [[4096, 4096], [4096, 4096]]", "aten::mm [[64, 64], [64, 64]]"})
+        self.assertEqual(rows["aten::mm [[64, 64], [64, 64]]"]["difference_ns"], 300_000)
+        self.assertEqual(rows["aten::mm [[4096, 4096], [4096, 4096]]"]["difference_ns"], 0)
+        plain = self.write({"traceEvents": [{**event, "args": {k: v for k, v in event["args"].items() if not k.startswith("Input")}}
+                                            for event in two(50)["traceEvents"]]}, "plain.json")
+        result = self.run_command(TACHO, "diff", a, plain, "--by", "operator", "--input-shapes", code=1)
+        self.assertIn("plain.json: no shapes of inputs", " ".join(result.stderr.decode().split()))
+        result = self.run_command(TACHO, "diff", a, b, "--input-shapes", code=1)
+        self.assertIn("--input-shapes goes with --by operator", result.stderr.decode())
+
     def test_models_of_the_users_own(self):
         path = self.write(made("my::fused_mlp", [[4096, 4096], [4096, 4096]], ["c10::BFloat16", "c10::BFloat16"], ["", ""], "k", 300))
         self.assertEqual(self.operators(path)[0].get("Flops", ""), "")

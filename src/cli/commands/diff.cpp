@@ -36,11 +36,13 @@ int run_diff(int argc, char** argv) {
                      "tacho diff");
   std::string a, b, by_text = "kernel", format = "text", limit;
   size_t top = 0;
+  bool input_shapes = false;
   app.add_option("a", a, "trace of any format that tacho reads: before").required();
   app.add_option("b", b, "the other one: after").required();
   app.add_option("--by", by_text,
                  "kernel, api, marker, copy or operator (GPU time under the innermost framework operator)")
       .capture_default_str();
+  app.add_flag("--input-shapes", input_shapes, "with --by operator: one row per shapes of inputs");
   app.add_option("--fail-above", limit, "exit with 3 when B's total time is more than so much above A's, like 5%")
       .type_name("PERCENT");
   app.add_option("--top", top, "only the first N rows; 0 = all").capture_default_str();
@@ -66,6 +68,8 @@ int run_diff(int argc, char** argv) {
     const std::string best = nearest(by_text, kWords);
     return complain(kBadInput, by.error().message + (best.empty() ? "" : "; did you mean " + best + "?"));
   }
+  if (input_shapes && *by != analysis::DiffBy::kOperator)
+    return complain(kBadInput, fmt::format("--input-shapes goes with --by operator, not with --by {}", by_text));
   if (is_profile(a) && is_profile(b))
     return complain(kBadInput,
                     fmt::format("{} and {} are profile folders (counters); did you mean: tacho analyze -p {} "
@@ -75,7 +79,7 @@ int run_diff(int argc, char** argv) {
   if (!before) return complain(kBadInput, before.error().message);
   const auto after = open_trace(b);
   if (!after) return complain(kBadInput, after.error().message);
-  auto diff = analysis::diff(**before, **after, *by);
+  auto diff = analysis::diff(**before, **after, *by, input_shapes);
   if (!diff) return complain(kBadInput, diff.error().message);
   std::optional<analysis::DiffRow> largest;
   diff->next = [&largest, next = diff->next](analysis::DiffRow& row) {

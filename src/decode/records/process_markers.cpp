@@ -56,9 +56,9 @@ int64_t ProcessState::inputs_of(std::string_view shapes) {
   constexpr int64_t kMost = 250'000;  // different ones
   if (writer_.rows(Table::kOperatorInput) > kMost) {
     if (shapes_left_out_++ == 0)
-      writer_.note(row(), event::NoteSeverity::kWarning,
-                   fmt::format("operators had more than {} different shapes of inputs: those that came later have none",
-                               kMost));
+      writer_.note(
+          row(), event::NoteSeverity::kWarning,
+          fmt::format("operators had more than {} different shapes of inputs: those that came later have none", kMost));
     return 0;
   }
   return writer_.dimension(row::OperatorInput{.dims = writer_.string(shapes)});

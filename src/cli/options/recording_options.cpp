@@ -119,11 +119,11 @@ constexpr OptionRow<Request> kOptions[] = {
      "also record the processes that outlive the program (daemons), until the last of them or Ctrl-C ends it"},
     {"--torch-trace", at<&Request::launch, &LaunchOptions::torch_trace>,
      "PyTorch's operators and modules as ranges, of a Python program that stays as it is"},
+    {"--torch-shapes", at<&Request::launch, &LaunchOptions::torch_shapes>,
+     "the same with the shapes of operators' inputs, where PyTorch runs on a GPU"},
     {"--memory", target_at<&Target::memory>,
      "who holds memory: what PyTorch's allocators hand out and take back, with operators and modules; tacho memory "
      "shows it"},
-    {"--torch-shapes", at<&Request::launch, &LaunchOptions::torch_shapes>,
-     "the same with the shapes of operators' inputs, where PyTorch runs on a GPU"},
     {"--kernel-include", target_at<&Target::kernel_include>, "only kernels whose name matches this regular expression",
      "REGEX"},
     {"--kernel-exclude", target_at<&Target::kernel_exclude>, "no kernels whose name matches", "REGEX"},

@@ -19,6 +19,8 @@ struct Filter {
 };
 constinit Filter g_filter = {};
 constinit bool g_read = false;
+constinit uint32_t g_read_in = 0;                                   // tape::late_session()
+constinit std::atomic<uint32_t> g_told[event::kLeftOutNames] = {};  // strings
 
 bool compile(std::string_view key, std::string_view text, regex_t& expression) {
   if (text.empty()) return false;
@@ -39,8 +41,12 @@ bool compile(std::string_view key, std::string_view text, regex_t& expression) {
 }  // namespace
 
 void read_kernel_filter() {
-  if (g_read) return;
+  if (g_read && g_read_in == tape::late_session()) return;
+  if (g_filter.include_set) regfree(&g_filter.include);
+  if (g_filter.exclude_set) regfree(&g_filter.exclude);
+  for (std::atomic<uint32_t>& told : g_told) told.store(0, std::memory_order_relaxed);
   g_read = true;
+  g_read_in = tape::late_session();
   g_filter.include_set = compile("kernel_include", tape::configuration().kernel_include, g_filter.include);
   g_filter.exclude_set = compile("kernel_exclude", tape::configuration().kernel_exclude, g_filter.exclude);
 }
@@ -56,7 +62,6 @@ bool kernel_included(std::string_view name) {
 }
 
 void tell_left_out(std::string_view name) {
-  static constinit std::atomic<uint32_t> g_told[event::kLeftOutNames] = {};
   const uint32_t text = tape::intern(name);
   for (size_t i = 0; i < event::kLeftOutNames; ++i) {
     uint32_t there = 0;

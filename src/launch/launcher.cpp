@@ -10,7 +10,6 @@
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,14 +20,13 @@
 #include <map>
 
 #include "base/clock.h"
-#include "base/files/run_name.h"
-#include "base/version.h"
 #include "launch/environment.h"
 #include "launch/perf_sampler.h"
 #include "launch/run/address_space.h"
 #include "launch/run/drain_thread.h"
 #include "launch/run/gaps.h"
 #include "launch/run/gate.h"
+#include "launch/run/pool_of_recording.h"
 #include "launch/run/process_tree.h"
 #include "launch/run/window_report.h"
 #include "launch/signals.h"
@@ -121,54 +119,6 @@ void take_status(int wait_status, RunResult& result) {
   } else {
     result.exit_code = WEXITSTATUS(wait_status);
   }
-}
-
-void describe_run(trace::TraceWriter& writer, const LaunchOptions& options) {
-  const auto about = [&](std::string_view key, std::string_view value) { writer.property(Table::kEnd, 0, key, value); };
-  std::string command;
-  for (const std::string& word : options.command) command += (command.empty() ? "" : " ") + word;
-  about("command", command);
-  about("tacho_version", kProgramVersion);
-  if (!program_commit().empty()) about("tacho_commit", program_commit());
-  char folder[4096];
-  if (getcwd(folder, sizeof folder) != nullptr) about("working_directory", folder);
-  utsname system{};
-  if (uname(&system) == 0) {
-    about("host", system.nodename);
-    about("kernel", fmt::format("{} {}", system.sysname, system.release));
-    about("machine", system.machine);
-  }
-  about("cpus", fmt::format("{}", sysconf(_SC_NPROCESSORS_ONLN)));
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  if (options.recording.target.api_args) about("api_args", "1");
-  if (options.torch_trace) about("torch_trace", "1");
-  if (options.recording.target.memory) about("memory", "1");
-  about("started_unix_ns", fmt::format("{}", now.tv_sec * 1'000'000'000LL + now.tv_nsec));
-  for (const auto& [name, value] : recorded_environment()) about("env." + name, value);
-}
-
-// Pool and configuration as the recording wants them.
-Result<tape::Pool> make_pool(const Recording& recording, uint64_t max_bytes) {
-  choose_host_clock();  // changes of gates are stamped with the clock of the program's records
-  tape::PoolOptions options;
-  options.initial_bytes = std::min(recording.pool_initial, max_bytes);
-  options.max_bytes = max_bytes;
-  options.sources = recording.sources | tape::source_bit::kRecording;
-  // Closed before the target starts, not after: its first records come at once.
-  options.closed = recording.closed_gates();
-  options.ignores_program = recording.ignores_program;
-  options.flush_period_ms = recording.flush_period_ms;
-  options.output = recording.output;
-  event::Configuration config = recording.target;
-  config.start_marker = recording.start_trigger.marker;
-  config.stop_marker = recording.stop_trigger.marker;
-  auto config_text = event::to_text(config);
-  if (!config_text) return fail("--{}", config_text.error().message);
-  options.config = std::move(*config_text);
-  options.start_launch = recording.start_trigger.launch;
-  options.stop_launch = recording.stop_trigger.launch;
-  return tape::Pool::create(options);
 }
 
 // The sampler that looks at the target from outside; nothing, with a warning, if it cannot.
@@ -280,7 +230,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   remove_empty_recordings(std::filesystem::path(recording.output).parent_path().string());
   TACHO_ASSIGN(const auto writer, trace::TraceWriter::create(recording.output, recording.writer));
   TACHO_ASSIGN(tape::Pool pool, make_pool(recording, room.pool_max));
-  describe_run(*writer, options);
+  describe_recording(*writer, recording, options.command);
+  if (options.torch_trace) writer->property(Table::kEnd, 0, "torch_trace", "1");
 
   EnvironmentOptions environment_options;
   environment_options.names = links.names();

@@ -29,7 +29,7 @@ namespace tacho::tape {
 inline constexpr uint32_t kBlockSize = 64 * 1024;
 /// Beside the pool's file: a named pipe, into which a process that may not open the pool writes its pid (4 bytes).
 inline constexpr const char* kRefusedEnding = ".refused";
-inline constexpr uint32_t kPoolVersion = 5;
+inline constexpr uint32_t kPoolVersion = 6;
 inline constexpr char kPoolMagic[8] = {'T', 'A', 'C', 'H', 'O', 'P', 'L', '1'};
 inline constexpr size_t kConfigBytes = 16 * 1024;
 inline constexpr uint32_t kMaxProcessSlots = 1u << 20;
@@ -130,10 +130,11 @@ struct PoolHeader {
 
   // changing, each group on its own cache line
   alignas(64) std::atomic<uint64_t> enabled;  // source_bit now; 0 = paused. Follows `closed`.
-  std::atomic<uint32_t> closing;              // 1: tacho is about to finish; flush vendor buffers
-  std::atomic<uint32_t> closed;               // gates that are closed
-  std::atomic<uint32_t> ever_open;            // 1: recording was on at some time
-  std::atomic<uint64_t> changed;              // changes of `enabled`, the last kGateChanges of them in `changes`
+  std::atomic<uint32_t> closing;              // 1: tacho is about to finish; flush vendor buffers, and let go (futex)
+  std::atomic<uint32_t> guests;     // processes that were running when tacho attached and have not let go (futex)
+  std::atomic<uint32_t> closed;     // gates that are closed
+  std::atomic<uint32_t> ever_open;  // 1: recording was on at some time
+  std::atomic<uint64_t> changed;    // changes of `enabled`, the last kGateChanges of them in `changes`
   alignas(64) std::atomic<uint32_t> populated_blocks;
   std::atomic<uint32_t> hint;        // no free block below it, as far as known; writers take the lowest
   std::atomic<int32_t> free_blocks;  // of the populated ones

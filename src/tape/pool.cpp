@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -98,7 +99,9 @@ Result<Pool> Pool::create(const PoolOptions& options) {
   // The whole initial size somewhere, else a quarter of it, else the least that works.
   for (const uint32_t blocks : {wanted, std::max(wanted / 4, 4u), 4u}) {
     tried.clear();
-    for (const std::string& folder : candidate_folders()) {
+    std::vector<std::string> folders = options.folders;
+    for (std::string& folder : candidate_folders()) folders.push_back(std::move(folder));
+    for (const std::string& folder : folders) {
       const std::string path = folder + "/" + name;
       const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
       if (file < 0) {
@@ -123,6 +126,8 @@ Result<Pool> Pool::create(const PoolOptions& options) {
   if (pool.file_ < 0)
     return fail("no folder can hold the pool ({}); set TACHO_POOL_DIR to a folder with some megabytes free", tried);
   pool.owner_ = true;
+  // Held as long as this tacho lives: by it a program to which tacho has attached knows when to let go.
+  flock(pool.file_, LOCK_EX | LOCK_NB);
   const std::string refused = pool.path_ + kRefusedEnding;
   if (mkfifo(refused.c_str(), 0622) == 0) {
     chmod(refused.c_str(), 0622);
@@ -220,6 +225,10 @@ uint32_t Pool::refused() {
   uint32_t pid, count = 0;
   while (refused_ >= 0 && read(refused_, &pid, sizeof pid) == sizeof pid) ++count;
   return count;
+}
+
+bool Pool::give_to(uint32_t user, uint32_t group) {
+  return fchown(file_, user, group) == 0;
 }
 
 void Pool::unlink() {

@@ -29,6 +29,7 @@ struct PoolOptions {
   uint64_t start_launch = 0, stop_launch = 0;  // triggers, see PoolHeader
   std::string config = {};                     // event::to_text of the run's Configuration
   std::string output = {};                     // path of the trace being written, for recovery
+  std::vector<std::string> folders = {};       // to try first
 };
 
 /// A shared mapping of a pool file. The file lies in /dev/shm or, if that is absent, read-only or too small, in
@@ -57,6 +58,8 @@ class Pool {
   bool spacious(uint32_t blocks) const;
   /// True once grow() failed for lack of memory or space: the machine sets the limit, not PoolOptions.
   bool out_of_space() const { return out_of_space_; }
+  /// Makes the file another user's, whose process is to open it. False without the right to.
+  bool give_to(uint32_t user, uint32_t group);
   /// Unlinks the file; mappings stay.
   void unlink();
   /// Processes that wanted to attach and may not open the pool, because they run as another user; since the last call.

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -55,6 +56,23 @@ constinit uint32_t g_slot = event::kUnknown32;
 constinit uint32_t g_pid = 0;
 constinit bool g_preloaded = false;
 
+// Of a process that was running when tacho attached (attach_late())
+constinit std::atomic<bool> g_parked{false};
+constinit uint32_t g_session = 0;  // times that tacho has attached
+constinit int g_late_file = -1;    // the pool
+struct Mapping {
+  void* at;
+  size_t bytes;
+};
+constinit Mapping g_covered[2] = {};  // where the last two pools were
+// What definitions have mapped in this session, to be given back in the next: readers take no lock.
+constexpr uint32_t kMostKept = 512;
+constinit Mapping g_kept[kMostKept] = {};
+constinit uint32_t g_kept_count = 0;
+void keep(void* at, size_t bytes) {
+  if (at != nullptr && g_session != 0 && g_kept_count < kMostKept) g_kept[g_kept_count++] = {at, bytes};
+}
+
 // A vendor's library may attach from its constructor, before main and so before set_preloaded().
 bool preloaded() {
   if (g_preloaded) return true;
@@ -67,6 +85,12 @@ constinit uint64_t g_pid_namespace = 0;  // inode, 0 = unknown
 
 // Numbers continue in a forked child, which inherits its parent's definitions.
 constinit std::atomic<uint32_t> g_next_string{1}, g_next_queue{1}, g_next_device{1}, g_next_kernel{1};
+
+// Never that of another process image or of another attach. Some keep only 32 bits of it.
+uint64_t own_generation() {
+  static_assert(kMaxProcessSlots < 1u << 21);
+  return uint64_t{g_session} << 21 | (g_slot + 1ULL);
+}
 
 // Interned strings: open addressing; texts and table lie in anonymous mappings. Written under the lock, looked up
 // without it: an entry is complete once its number is not 0, and a table that was outgrown stays mapped (their sum is
@@ -298,10 +322,12 @@ InternTable* roomy_table() {
   InternTable* const old = g_strings.load(std::memory_order_relaxed);
   if (old != nullptr && old->count * 2 < old->capacity) return old;
   const uint32_t capacity = old == nullptr ? 2048 : old->capacity * 2;
-  auto* const fresh = static_cast<InternTable*>(map_anonymous(sizeof(InternTable) + capacity * sizeof(InternEntry)));
+  const size_t bytes = sizeof(InternTable) + capacity * sizeof(InternEntry);
+  auto* const fresh = static_cast<InternTable*>(map_anonymous(bytes));
   if (fresh == nullptr) return nullptr;
+  keep(fresh, bytes);
   fresh->capacity = capacity;
-  fresh->generation = g_slot + 1ULL;
+  fresh->generation = own_generation();
   for (uint32_t i = 0; old != nullptr && i < old->capacity; ++i) {
     const InternEntry& entry = old->entries[i];
     const uint32_t number = entry.number.load(std::memory_order_relaxed);
@@ -319,6 +345,7 @@ const char* keep_text(std::string_view text) {
     constexpr size_t kChunk = 1 << 20;
     auto* const chunk = static_cast<char*>(map_anonymous(kChunk));
     if (chunk == nullptr) return nullptr;
+    keep(chunk, kChunk);
     g_arena = chunk;
     g_arena_left = kChunk;
   }
@@ -523,6 +550,7 @@ uint64_t pid_namespace() {
 
 // Under the lock: gives this process image a slot and describes it. Also run in a forked child at its first record.
 bool register_process() {
+  if (g_parked.load(std::memory_order_acquire)) return false;
   PoolHeader* const pool = tape::pool();
   const uint32_t slot = pool->next_slot.fetch_add(1, std::memory_order_relaxed);
   if (slot >= kMaxProcessSlots) return false;
@@ -581,7 +609,7 @@ bool register_process() {
   record.ns_per_tick = ns_per_tick;
   record.hook_picoseconds = measure_hook(ns_per_tick);
   const bool written = write_definition(&record, sizeof record);
-  g_wiped->generation.store(slot + 1ULL, std::memory_order_release);
+  g_wiped->generation.store(own_generation(), std::memory_order_release);
   return written;
 }
 
@@ -669,9 +697,11 @@ bool attach_mapped(void* at, size_t size) {
     complain("libtacho.so does not understand its configuration, and this program runs untraced: ", line);
     return false;
   }
-  auto* const wiped = static_cast<WipedOnFork*>(map_anonymous(4096));
-  const bool forks_known = g_only_known_calls ? pthread_atfork(nullptr, nullptr, wipe_in_child) == 0
-                                              : madvise(wiped, 4096, MADV_WIPEONFORK) == 0;
+  const bool first = g_wiped == &g_unattached;
+  auto* const wiped = first ? static_cast<WipedOnFork*>(map_anonymous(4096)) : g_wiped;
+  const bool forks_known = !first               ? true
+                           : g_only_known_calls ? pthread_atfork(nullptr, nullptr, wipe_in_child) == 0
+                                                : madvise(wiped, 4096, MADV_WIPEONFORK) == 0;
   if (wiped == nullptr || !forks_known) {
     complain("no memory, or a kernel older than 4.14, which cannot tell a forked child; this program runs untraced",
              "");
@@ -749,6 +779,83 @@ bool attach() {
     sched_yield();
     state = g_attach_state.load(std::memory_order_acquire);
   }
+}
+
+const char* attach_late(const char* path) {
+  uint64_t state = kUntried;
+  const bool again = g_parked.load(std::memory_order_acquire);
+  if (!again && !g_attach_state.compare_exchange_strong(state, kAttached, std::memory_order_acq_rel) &&
+      state != kFailed)
+    return "a tacho records it already";
+  const auto refuse = [&](const char* why) {
+    if (!again) g_attach_state.store(kFailed, std::memory_order_release);
+    return why;
+  };
+  const int file = open_pool(path, O_RDWR);
+  if (file < 0)
+    return refuse("it cannot open the pool, which tacho has made where it believed the program would see it");
+  struct stat status {};
+  const bool sized = fstat(file, &status) == 0 && static_cast<size_t>(status.st_size) >= kHeaderBytes;
+  const auto size = sized ? static_cast<size_t>(status.st_size) : 0;
+  void* const at = sized ? map_pool(file, size) : MAP_FAILED;
+  if (at == MAP_FAILED) {
+    close(file);
+    return refuse("it has no address space left for the pool; try a smaller --pool-size");
+  }
+  for (uint32_t i = 0; i < g_kept_count; ++i) munmap(g_kept[i].at, g_kept[i].bytes);
+  g_kept_count = 0;
+  g_strings.store(nullptr, std::memory_order_release);
+  g_arena = nullptr;
+  g_arena_left = 0;
+  for (std::atomic<uint32_t>* const next : {&g_next_string, &g_next_queue, &g_next_device, &g_next_kernel})
+    next->store(1, std::memory_order_relaxed);
+  g_slot = g_slot_of_parent = event::kUnknown32;
+  g_configuration = {};
+  ++g_session;
+  g_parked.store(false, std::memory_order_release);
+  PoolHeader* const before = tape::pool();
+  if (!writer_internal::attach_mapped(at, size)) {
+    // Never without a pool again: sources read its header.
+    if (before != nullptr) writer_internal::g_pool.store(before, std::memory_order_release);
+    g_mapped_blocks = 0;
+    g_parked.store(before != nullptr, std::memory_order_release);
+    munmap(at, size);
+    close(file);
+    return refuse("its library and this tacho do not understand each other: another version of tacho attached before");
+  }
+  g_late_file = file;
+  g_attach_state.store(kAttached, std::memory_order_release);
+  tape::pool()->guests.fetch_add(1, std::memory_order_acq_rel);
+  return nullptr;
+}
+
+uint32_t late_session() {
+  return g_session;
+}
+
+bool tacho_is_gone() {
+  // tacho holds the lock as long as it lives.
+  if (g_late_file < 0 || flock(g_late_file, LOCK_SH | LOCK_NB) != 0) return false;
+  flock(g_late_file, LOCK_UN);
+  return true;
+}
+
+void park() {
+  PoolHeader* const pool = tape::pool();
+  const size_t size = pool_bytes();
+  g_parked.store(true, std::memory_order_release);
+  g_wiped->generation.store(0, std::memory_order_release);
+  pool->guests.fetch_sub(1, std::memory_order_acq_rel);
+  wake_all(pool->guests);
+  g_mapped_blocks = 0;
+  // A thread that is writing a record this very moment writes it into memory that nobody reads. Two attaches later it
+  // has surely done so.
+  mmap(pool, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  if (g_covered[0].at != nullptr) munmap(g_covered[0].at, g_covered[0].bytes);
+  g_covered[0] = g_covered[1];
+  g_covered[1] = {pool, size};
+  if (g_late_file >= 0) close(g_late_file);
+  g_late_file = -1;
 }
 
 void set_preloaded() {

@@ -79,6 +79,21 @@ inline T add_unbroken(T& value, uint64_t change) {
 /// Attaches this process to the pool named by TACHO_POOL, once. False when there is none or it is unusable; then one
 /// line on stderr says why. Cheap after the first call. Call from any thread at any time, but not in signal handlers.
 bool attach();
+/// For a process that already runs: attaches to the pool at `path`, the first time or after park(). nullptr, or why
+/// not: the end of a sentence that begins with the process. From one thread at a time.
+const char* attach_late(const char* path);
+/// How often attach_late() has attached the process. What sources remember of texts, numbers and settings holds for one
+/// of these times only.
+uint32_t late_session();
+/// True once the process has been attached to while it ran.
+inline bool attached_late() {
+  return late_session() != 0;
+}
+/// After attach_late(): the tacho that made the pool runs no more.
+bool tacho_is_gone();
+/// Lets the pool of attach_late() go. Its memory reads as zeros afterwards: every source is off, no record finds room.
+/// Threads that still write records do no harm.
+void park();
 /// Says that libtacho.so is in this process through LD_PRELOAD; before attach().
 void set_preloaded();
 /// True once attached. One load.

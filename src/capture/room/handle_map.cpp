@@ -69,6 +69,13 @@ void HandleMap::set(const void* handle, void* value) {
   put(*table_.load(std::memory_order_relaxed), handle, value);
 }
 
+void HandleMap::clear() {
+  Table* const table = table_.load(std::memory_order_relaxed);
+  if (table == nullptr) return;
+  for (uint32_t i = 0; i <= table->mask; ++i) table->slots[i].value.store(nullptr, std::memory_order_release);
+  table->live = 0;
+}
+
 void* HandleMap::erase(const void* handle) {
   Table* const table = table_.load(std::memory_order_relaxed);
   if (table == nullptr || handle == nullptr) return nullptr;

@@ -21,6 +21,8 @@ class HandleMap {
   void set(const void* handle, void* value);
   /// Returns the value that `handle` had.
   void* erase(const void* handle);
+  /// Erases all. Under the caller's lock, too.
+  void clear();
   template <typename Body>
   void for_each(Body body) const {
     const Table* const table = table_.load(std::memory_order_acquire);

@@ -23,6 +23,7 @@
 #include <iterator>
 #include <set>
 
+#include "attach/target.h"
 #include "base/clock.h"
 #include "base/files/output_file.h"
 #include "base/version.h"
@@ -436,16 +437,28 @@ int run_doctor(int argc, char** argv) {
   app.footer("Examples:\n"
              "  tacho doctor\n"
              "  tacho doctor --report              a text to send with a question\n"
+             "  tacho doctor 4711                  whether tacho may attach to process 4711\n"
              "A fault is something that does not work though this machine has it, or that everything needs; a note is "
              "something that is not here or limited.\n"
              "Exit code: 0 nothing is broken, 1 there are faults.");
   std::string format = "text", file;
+  int pid = 0;
+  CommandOption process =
+      app.add_option("PID", pid, "look at this process instead: may tacho attach to it?").positive();
   app.add_option("--output-format", format, "text or json").one_of({"text", "json"}).capture_default_str();
   CommandOption report_option = app.add_option(
       "--report", file, "write one text with all that was found, to send to somebody (default: tacho-doctor.txt)");
   report_option.expected(0, 1).type_name("FILE");
+  report_option.excludes(process);
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
-  const std::vector<Section> sections = all_checks();
+  std::vector<Section> sections;
+  if (process.count() > 0) {
+    const auto facts = attach::look_at(pid);
+    if (!facts) return complain(kBadInput, facts.error().message);
+    sections.push_back({fmt::format("Process {}", pid), attach::checks(*facts)});
+  } else {
+    sections = all_checks();
+  }
   const int code = count(sections, State::kBad) > 0 ? kBadInput : kOk;
   if (format == "json") {
     JsonValue checks = JsonValue::lines();
@@ -463,7 +476,10 @@ int run_doctor(int argc, char** argv) {
   } else {
     const report::Screen screen = report::screen_of(STDOUT_FILENO);
     report::put(checks_text(sections, screen.fit(), screen.colour));
-    report::print("{}\n", report::painted(verdict(sections), report::Paint::kBold, screen.colour));
+    const std::string result = process.count() == 0 ? verdict(sections)
+                               : code == kOk        ? fmt::format("tacho can attach: tacho attach {}", pid)
+                                                    : std::string("tacho cannot attach.");
+    report::print("{}\n", report::painted(result, report::Paint::kBold, screen.colour));
   }
   if (report_option.count() > 0) {
     if (file.empty()) file = free_name("tacho-doctor.txt");

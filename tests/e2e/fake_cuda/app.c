@@ -3,9 +3,12 @@
  *   done       everything completed    inflight  nothing completed, normal exit   fastexit  half completed, _exit
  *   hang       half completed, prints "ready", sleeps until killed
  *   client     uses CUPTI itself meanwhile   names  every kernel has its own name
+ *   live       loads the driver, prints "ready" and launches a kernel each millisecond, whether CUPTI is there or not, until
+ *              SIGTERM; N is not used. Ends with its launches, how often CUPTI's clock was set and whether CUPTI is in use
  *   burst      500 threads begin together and launch N kernels each   backed  the same, once tacho has 60 MiB ready */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,9 +47,42 @@ static int burst(long each) {
   return 1;
 }
 
+static volatile sig_atomic_t g_end;
+static void on_end(int number) {
+  (void)number;
+  g_end = 1;
+}
+static int live(void) {
+  void (*launch)(const char*) = NULL;
+  void (*complete)(void) = NULL;
+  int (*clocks)(void) = NULL;
+  int (*enabled)(void) = NULL;
+  long launches = 0;
+  signal(SIGTERM, on_end);
+  if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) == NULL) return 6;
+  puts("ready");
+  fflush(stdout);
+  for (; !g_end; ++launches) {
+    void* const cupti = launch == NULL ? dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD) : NULL;
+    if (cupti != NULL) {
+      launch = (void (*)(const char*))dlsym(cupti, "fake_launch");
+      complete = (void (*)(void))dlsym(cupti, "fake_complete");
+      clocks = (int (*)(void))dlsym(cupti, "fake_clocks");
+      enabled = (int (*)(void))dlsym(cupti, "fake_enabled");
+    }
+    if (launch != NULL) launch("_Z6vecAddPfi");
+    if (complete != NULL && launches % 8 == 7) complete();
+    usleep(1000);
+  }
+  printf("%ld launches, clock set %d times, in use %d\n", launches, clocks != NULL ? clocks() : 0,
+         enabled != NULL ? enabled() : 0);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   const char* const mode = argc > 1 ? argv[1] : "done";
   const long launches = argc > 2 ? atol(argv[2]) : 10;
+  if (strcmp(mode, "live") == 0) return live();
   const char* const injection = getenv("CUDA_INJECTION64_PATH");
   if (injection != NULL) {
     void* const library = dlopen(injection, RTLD_NOW);

@@ -173,8 +173,23 @@ EXPORT int cuptiSetThreadIdType(int type) {
   (void)type;
   return 0;
 }
+static int g_clocks;
+EXPORT int fake_clocks(void) {
+  return g_clocks;
+}
+EXPORT int fake_enabled(void) {
+  return g_enabled != 0 || g_tells_launches || g_subscribed;
+}
+EXPORT int cuptiUnsubscribe(void* subscriber) {
+  if (subscriber != &g_subscribed) return 1;
+  g_subscribed = 0;
+  g_callback = NULL;
+  g_tells_launches = 0;
+  return 0;
+}
 EXPORT int cuptiActivityRegisterTimestampCallback(uint64_t (*timestamp)(void)) {
   if (getenv("FAKE_CUPTI_OWN_CLOCK")) return 27;
+  ++g_clocks;
   g_timestamp = timestamp;
   return 0;
 }

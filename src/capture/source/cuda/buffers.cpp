@@ -53,6 +53,12 @@ class KeySet {
     }
     return true;
   }
+  /// Not while others insert.
+  void clear() {
+    for (int level = 0; level < kLevels; ++level)
+      if (auto* const table = tables_[level].load(std::memory_order_acquire))
+        memset(static_cast<void*>(table), 0, capacity(level) * sizeof(uint64_t));
+  }
 
  private:
   static constexpr int kLevels = 6;
@@ -339,6 +345,16 @@ void look_for_names() {
     if (open.extent.load(std::memory_order_relaxed) == extent && extent->sequence == sequence)
       open.scanned.store(static_cast<uint32_t>(to), std::memory_order_relaxed);
   }
+}
+
+void forget_buffers() {
+  g_texts.clear();
+  for (auto& domain : g_callbacks)
+    for (std::atomic<uint64_t>& word : domain) word.store(0, std::memory_order_relaxed);
+  for (OpenBuffer& open : g_open) open.extent.store(nullptr, std::memory_order_relaxed);
+  g_open_end.store(0, std::memory_order_relaxed);
+  g_last.store(false, std::memory_order_relaxed);
+  g_refused.store(false, std::memory_order_relaxed);
 }
 
 void mark_last_buffers() {

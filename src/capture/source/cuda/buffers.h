@@ -21,6 +21,8 @@ void buffer_completed(abi::Context context, uint32_t stream, uint8_t* buffer, si
 uint64_t incomplete_records();
 /// Marks all buffers completed from now on (BlockHeader::aux) as possibly holding work that has not ended.
 void mark_last_buffers();
+/// Begins anew in another pool: no text is known there, no buffer is CUPTI's.
+void forget_buffers();
 /// Looks for new names in the buffers that CUPTI holds, so that tacho knows them if the process is killed. For one
 /// thread only.
 void look_for_names();

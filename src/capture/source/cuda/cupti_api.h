@@ -21,6 +21,7 @@ inline constexpr auto kBlocks = tape::BlockKind::kCupti;
   F(get_result_string, cuptiGetResultString, true, (int, const char**))                                     \
   F(subscribe, cuptiSubscribe, true, (abi::Subscriber*, abi::Callback, void*))                              \
   F(subscribe_v2, cuptiSubscribe_v2, false, (abi::Subscriber*, abi::Callback, void*, void*))                \
+  F(unsubscribe, cuptiUnsubscribe, false, (abi::Subscriber))                                                \
   F(enable_callback, cuptiEnableCallback, true, (uint32_t, abi::Subscriber, int, uint32_t))                 \
   F(get_callback_name, cuptiGetCallbackName, true, (int, uint32_t, const char**))                           \
   F(activity_enable, cuptiActivityEnable, true, (int))                                                      \
@@ -62,6 +63,11 @@ void* find_in_driver(const char* symbol);
 
 /// Starts tracing GPU work; call inside cuInit. False when it cannot; the user has been warned.
 bool start_session();
+/// In a program that runs: starts a session if the process has loaded the CUDA driver and none runs.
+void start_late();
+/// Ends the session of start_late(): records that CUPTI holds go to the pool, all kinds and callbacks are off, CUPTI
+/// has no subscriber. It stays initialised: to finalise it would break graphs that the program has made meanwhile.
+void leave_late();
 /// The CUPTI that the session uses, nullptr before it starts.
 const Cupti* session_cupti();
 /// True while tacho's session owns CUPTI's activity records in this process.

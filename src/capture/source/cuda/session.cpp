@@ -48,7 +48,7 @@ constinit bool g_synchronization = false;
 constinit bool g_profiler_api = false;
 
 void say_and_note(event::NoteSeverity severity, const char* sentence) {
-  say(sentence);
+  if (!tape::attached_late()) say(sentence);  // the program's output is its own
   tape::note(severity, sentence);
 }
 
@@ -96,6 +96,8 @@ void say_refusal(const Refusal& why) {
 constexpr int kClockShift = 32;
 constinit uint64_t g_base_ticks = 0, g_base_ns = 0, g_multiplier = 0;
 constinit bool g_pairs = false;  // CUPTI uses its own clock
+// Up to CUPTI 13.0 every new registration spoils the times of one more record: once in a process's life.
+constinit bool g_clock_registered = false;
 
 uint64_t timestamp_from_tsc() {
   const uint64_t ticks = __rdtsc() - g_base_ticks;
@@ -126,7 +128,35 @@ void define_clock_pair() {
   tape::define(&best.header);
 }
 
+// Whether the callback that an earlier session registered is still CUPTI's clock: a profiler of the program's own may
+// have registered another since.
+bool clock_is_ours() {
+  uint64_t theirs = 0;
+  if (g_cupti.get_timestamp(&theirs) != abi::kSuccess) return false;
+  const uint64_t ours = host_clock_is_tsc() ? timestamp_from_tsc() : timestamp_from_raw();
+  constexpr uint64_t kSlack = 10'000'000;  // ns
+  return theirs <= ours && ours - theirs < kSlack;
+}
+
+void define_clock(event::BlockClock kind) {
+  event::BlockClockRecord record{};
+  record.header = {event::RecordKind::kBlockClock, static_cast<uint8_t>(kBlocks), sizeof record,
+                   static_cast<uint32_t>(kind)};
+  record.base_ticks = g_base_ticks;
+  record.base_ns = g_base_ns;
+  record.multiplier = g_multiplier;
+  record.shift = kClockShift;
+  tape::define(&record.header);
+  if (g_pairs) define_clock_pair();
+}
+
 void setup_clock() {
+  if (g_clock_registered) {
+    g_pairs = tape::configuration().cupti_clock || !clock_is_ours();
+    return define_clock(g_pairs               ? event::BlockClock::kPaired
+                        : host_clock_is_tsc() ? event::BlockClock::kScaled
+                                              : event::BlockClock::kMonotonicRaw);
+  }
   auto kind = event::BlockClock::kPaired;
   abi::Result result = abi::kNotSupported;
   if (tape::configuration().cupti_clock) {
@@ -146,19 +176,10 @@ void setup_clock() {
     kind = event::BlockClock::kMonotonicRaw;
     if (g_cupti.register_timestamp != nullptr) result = g_cupti.register_timestamp(timestamp_from_raw);
   }
-  if (result != abi::kSuccess) {
-    kind = event::BlockClock::kPaired;
-    g_pairs = true;
-  }
-  event::BlockClockRecord record{};
-  record.header = {event::RecordKind::kBlockClock, static_cast<uint8_t>(kBlocks), sizeof record,
-                   static_cast<uint32_t>(kind)};
-  record.base_ticks = g_base_ticks;
-  record.base_ns = g_base_ns;
-  record.multiplier = g_multiplier;
-  record.shift = kClockShift;
-  tape::define(&record.header);
-  if (g_pairs) define_clock_pair();
+  g_clock_registered = result == abi::kSuccess;
+  if (result != abi::kSuccess) kind = event::BlockClock::kPaired;
+  g_pairs = result != abi::kSuccess;
+  define_clock(kind);
 }
 
 // Kinds
@@ -219,9 +240,9 @@ bool does_something(const char* name) {
 
 // Spans of graphs are never switched: the driver (580, CUPTI 13.0) dies in the launch of a graph that was instantiated
 // while CUPTI did not make them and is launched while it does. They are on from the start, and the decoder drops those
-// that nobody wants.
+// that nobody wants. In a program that ran before they come too late: its graphs are recorded node by node.
 bool wants_spans() {
-  return !g_graph_nodes && (tape::pool()->sources & tape::source_bit::kDispatch) != 0;
+  return !g_graph_nodes && !tape::attached_late() && (tape::pool()->sources & tape::source_bit::kDispatch) != 0;
 }
 void define_span_window(bool wanted) {
   if (wants_spans())
@@ -271,9 +292,7 @@ void apply_sources(uint64_t wanted) {
   }
 }
 
-// Inside cuInit, once the driver can be asked.
-void on_driver_ready() {
-  g_driver_started = true;
+void define_driver() {
   int version = 0;
   using GetVersion = int (*)(int*);
   if (const auto get = reinterpret_cast<GetVersion>(find_in_driver("cuDriverGetVersion"));
@@ -282,6 +301,12 @@ void on_driver_ready() {
     snprintf(text, sizeof text, "CUDA driver %d.%d", version / 1000, version % 1000 / 10);
     tape::define_fact(kBlocks, event::BlockFact::kDriver, 0, text);
   }
+}
+
+// Inside cuInit, once the driver can be asked.
+void on_driver_ready() {
+  g_driver_started = true;
+  define_driver();
   const abi::Result result = g_cupti.enable_hw_trace == nullptr ? abi::kNotSupported : g_cupti.enable_hw_trace(1);
   tape::define_property(event::Table::kProcess, 0, "cupti.hw_trace",
                         result == abi::kSuccess ? "used" : result_text(result));
@@ -413,6 +438,7 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
 }
 
 void enable_callbacks() {
+  memset(static_cast<void*>(g_parameters), 0, sizeof g_parameters);
   for (const uint32_t id : {abi::callback::kProfilerStart, abi::callback::kProfilerStop, abi::callback::kDeviceReset})
     g_cupti.enable_callback(1, g_subscriber, abi::domain::kRuntime, id);
   g_cupti.enable_callback(1, g_subscriber, abi::domain::kResource, abi::callback::kInitFinished);
@@ -449,6 +475,7 @@ class Inside {
 };
 
 void finish_work();
+constinit std::atomic<uint32_t> g_following{0};  // our thread runs
 constinit std::atomic<uint32_t> g_exit_asked{0}, g_exit_done{0};
 
 void* follow(void*) {
@@ -480,13 +507,16 @@ void* follow(void*) {
       last_flush = raw_now();
     }
   }
+  g_following.store(0);
   return nullptr;
 }
 
 void start_thread() {
-  if (!start_own_thread(follow))
-    say_and_note(event::NoteSeverity::kWarning,
-                 "no thread could be started to flush CUPTI's records: a killed program loses more of them");
+  g_following.store(1);
+  if (start_own_thread(follow)) return;
+  g_following.store(0);
+  say_and_note(event::NoteSeverity::kWarning,
+               "no thread could be started to flush CUPTI's records: a killed program loses more of them");
 }
 
 // At exit: takes the work that the device has finished, then the rest. Waits a moment for work that the program did not
@@ -657,14 +687,59 @@ bool start_session() {
     define_span_window(false);
     g_cupti.activity_enable(abi::kind::kGraphTrace);
   }
+  if (tape::attached_late()) define_driver();
   apply_sources(tape::pool()->enabled.load(std::memory_order_relaxed));
   // A buffer for each of some hundred threads: starting CUDA takes much longer than backing it.
   tape::want_blocks((64 << 20) / tape::kBlockSize);
-  atexit(finish);
+  static constinit bool exit_watched = false;
+  if (!exit_watched) atexit(finish);
+  exit_watched = true;
   start_thread();
   tape::define_attached(event::Domain::kCudaRuntime);
   tape::define_property(event::Table::kProcess, 0, "cuda.attached", "1");
   return true;
+}
+
+void start_late() {
+  if (g_started.load() != 0 && g_finished.load() == 0) return;
+  if (find_in_driver("cuInit") == nullptr) return;
+  static constinit bool tried_in_vain = false;
+  static constinit uint32_t tried_in = 0;
+  if (tried_in_vain && tried_in == tape::late_session()) return;
+  g_started.store(0);
+  g_finished.store(0);
+  g_exit_asked.store(0);
+  g_exit_done.store(0);
+  g_active.store(0);
+  g_subscriber = nullptr;
+  g_driver_started = true;  // functions cannot be switched on one by one any more
+  forget_buffers();
+  tried_in = tape::late_session();
+  tried_in_vain = !start_session();
+  if (!tried_in_vain)
+    tape::note(event::NoteSeverity::kInfo,
+               "CUDA graphs that the program had made before are recorded node by node, and contexts, streams and "
+               "devices appear when they are used");
+}
+
+void leave_late() {
+  if (g_started.load() == 0 || g_finished.exchange(1) != 0) return;
+  syscall(SYS_futex, &tape::pool()->enabled, FUTEX_WAKE, 1 << 20, nullptr, nullptr, 0);
+  const int64_t begin = raw_now();
+  constexpr int64_t kPatience = 5'000'000'000;
+  while (g_following.load() != 0 && raw_now() - begin < kPatience) {
+    const timespec moment{0, 200'000};
+    nanosleep(&moment, nullptr);
+  }
+  finish_work();
+  for (const KindOfSource& entry : kKinds) g_cupti.activity_disable(entry.kind);
+  for (const int kind : {abi::kind::kDevice, abi::kind::kContext, abi::kind::kStream, abi::kind::kName})
+    g_cupti.activity_disable(kind);
+  g_cupti.flush_all(abi::kFlushForced);
+  if (g_cupti.unsubscribe != nullptr && g_subscriber != nullptr) g_cupti.unsubscribe(g_subscriber);
+  g_subscriber = nullptr;
+  g_active.store(0);
+  g_started.store(0);
 }
 
 const Cupti* session_cupti() {

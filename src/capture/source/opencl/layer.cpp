@@ -31,14 +31,14 @@ using D = cl_icd_dispatch;
 constinit cl_icd_dispatch g_hooks = {};
 constinit cl_icd_dispatch g_entry = {};
 
-enum class Mode : uint32_t { kUnknown, kLayer, kInterposed, kOff };
+enum class Mode : uint32_t { kUnknown, kLayer, kInterposed, kLate, kOff };
 constinit std::atomic<Mode> g_mode{Mode::kUnknown};
 constinit std::atomic<uint32_t> g_starting{0};
 
 // The library's state for this process. False when it is not traced.
 bool set_up() {
   if (!capture::start()) return false;
-  auto* const wiped = static_cast<Wiped*>(map_pages(4096));
+  auto* const wiped = g_wiped != nullptr ? g_wiped : static_cast<Wiped*>(map_pages(4096));
   if (wiped == nullptr) return false;
   madvise(wiped, 4096, MADV_WIPEONFORK);
   wiped->alive.store(1, std::memory_order_relaxed);
@@ -236,9 +236,29 @@ using Result = typename Signature<FunctionOf<Member>>::Return;
 }  // namespace
 
 void flush() {
-  if (g_mode.load(std::memory_order_acquire) == Mode::kLayer ||
-      g_mode.load(std::memory_order_acquire) == Mode::kInterposed)
-    collect_all_queues();
+  const Mode mode = g_mode.load(std::memory_order_acquire);
+  if (mode == Mode::kLayer || mode == Mode::kInterposed || mode == Mode::kLate) collect_all_queues();
+}
+
+const cl_icd_dispatch* hooks_for(const cl_icd_dispatch& functions) {
+  const Guard guard(g_starting);
+  const bool again = g_mode.load(std::memory_order_acquire) == Mode::kLate;
+  if (!again && g_mode.load(std::memory_order_acquire) != Mode::kUnknown) return nullptr;
+  g_next = functions;
+  refuse_what_is_missing();
+  if (again) {
+    // Nothing of the earlier attach is left: no thread, no command in flight.
+    memset(static_cast<void*>(g_wiped), 0, sizeof *g_wiped);
+    forget_queues();
+    forget_kernels();
+    forget_memory();
+    forget_devices();
+  }
+  if (!set_up()) return nullptr;
+  g_mode.store(Mode::kLate, std::memory_order_release);
+  tape::define_attached(event::Domain::kOpenCL);
+  tape::define_property(event::Table::kEnd, 0, "opencl.attached", "while the program ran");
+  return &g_hooks;
 }
 
 cl_int init_layer(cl_uint entries, const cl_icd_dispatch* target, cl_uint* entries_ret,

@@ -52,7 +52,8 @@ cl_command_queue CL_API_CALL create_queue_with_properties(cl_context context, cl
 cl_int CL_API_CALL set_queue_property(cl_command_queue handle, cl_command_queue_properties which, cl_bool enable,
                                       cl_command_queue_properties* old) {
   ClQueue* const queue = only_forward() ? nullptr : known_queue(handle);
-  if (queue == nullptr || !queue->forced) return traced<&D::clSetCommandQueueProperty>(handle, which, enable, old);
+  if (queue == nullptr || !queue->forced || queue->adopted)
+    return traced<&D::clSetCommandQueueProperty>(handle, which, enable, old);
   const uint64_t before = queue->properties.load(std::memory_order_relaxed);
   const cl_command_queue_properties forwarded =
       enable == CL_FALSE ? which & ~static_cast<uint64_t>(CL_QUEUE_PROFILING_ENABLE) : which;
@@ -94,7 +95,8 @@ cl_int answer_info(const void* answer, size_t bytes, size_t size, void* value, s
 cl_int CL_API_CALL get_queue_info(cl_command_queue handle, cl_command_queue_info what, size_t size, void* value,
                                   size_t* size_ret) {
   ClQueue* const queue = only_forward() ? nullptr : known_queue(handle);
-  if (queue == nullptr || !queue->forced) return traced<&D::clGetCommandQueueInfo>(handle, what, size, value, size_ret);
+  if (queue == nullptr || !queue->forced || queue->adopted)
+    return traced<&D::clGetCommandQueueInfo>(handle, what, size, value, size_ret);
   if (what == CL_QUEUE_REFERENCE_COUNT) collect_all_queues();
   if (what == CL_QUEUE_PROPERTIES_ARRAY) {
     // The list as the program gave it. Whether the runtime knows the question at all, it says itself.

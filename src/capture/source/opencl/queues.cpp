@@ -30,8 +30,9 @@ constexpr uint64_t kManyWaited = 512;
 constexpr uint32_t kMaxQueues = 1 << 16;
 constinit HandleMap g_queues;
 constinit Slab<ClQueue> g_queue_slab;
-constinit Slab<CommandChunk> g_chunk_slab;  // under g_wiped->chunks
-constinit Slab<WideShape> g_wide_slab;      // under g_wiped->chunks
+constinit Slab<CommandChunk> g_chunk_slab;   // under g_wiped->chunks
+constinit Slab<WideShape> g_wide_slab;       // under g_wiped->chunks
+constinit Slab<Observation> g_observations;  // under g_wiped->chunks
 constinit std::atomic<ClQueue*>* g_list = nullptr;
 constinit std::atomic<uint32_t> g_list_size{0};
 constinit std::atomic<bool> g_exit_watched{false};
@@ -152,6 +153,23 @@ void fill_times(Record& record, const ClCommand& command, const DeviceTimes& tim
   record.queue = queue;
 }
 
+void give(Observation* observation) {
+  if (observation->users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  const Guard guard(g_wiped->chunks);
+  g_observations.give(observation);
+}
+
+void CL_CALLBACK command_began(cl_event, cl_int, void* data) {
+  auto* const observation = static_cast<Observation*>(data);
+  observation->began.store(host_ticks(), std::memory_order_release);
+  give(observation);
+}
+void CL_CALLBACK command_ended(cl_event, cl_int, void* data) {
+  auto* const observation = static_cast<Observation*>(data);
+  observation->ended.store(host_ticks(), std::memory_order_release);
+  give(observation);
+}
+
 void free_wide(ClCommand& command) {
   if (command.kind != CommandKind::kDispatchWide) return;
   const Guard guard(g_wiped->chunks);
@@ -233,9 +251,29 @@ void write_command(ClQueue& queue, const ClCommand& command, const DeviceTimes& 
   }
 }
 
+// As finish(), of a queue without profiling.
+bool finish_observed(ClQueue& queue, ClCommand& command, bool release) {
+  DeviceTimes times;
+  if (Observation* const observation = command.observation; observation != nullptr) {
+    times.end = observation->ended.load(std::memory_order_acquire);
+    if (times.end == 0) return false;
+    times.start = observation->began.load(std::memory_order_acquire);
+    if (times.start == 0 || times.start > times.end) times.start = times.end;  // it failed, or the order is lost
+    give(observation);
+    command.observation = nullptr;
+  }
+  command.flags |= event::kTimesAreHost;
+  if (!queue.defined.load(std::memory_order_acquire)) define_queue(queue, nullptr);
+  write_command(queue, command, times);
+  if (release) next<&D::clReleaseEvent>(command.event);
+  free_wide(command);
+  return true;
+}
+
 // Writes the command if it is complete. False: it is not. `release`: give its event back.
 bool finish(ClQueue& queue, ClCommand& command, bool release) {
   DeviceTimes times;
+  if (__builtin_expect(queue.observed, 0)) return finish_observed(queue, command, release);
   cl_ulong end = 0;
   // One question answers two: the time is not available before the command is complete. Not so where it always is.
   const ClVendor* const vendor = queue.device->vendor;
@@ -365,6 +403,7 @@ void* flush_loop(void*) {
     pass(true);
     write_clock_pairs();
   }
+  wiped->thread_started.store(0, std::memory_order_release);
   return nullptr;
 }
 
@@ -416,8 +455,8 @@ void count_issued(CommandKind kind) {
   progress().issued[static_cast<size_t>(table_of(kind))].fetch_add(1, std::memory_order_relaxed);
 }
 
-// After everything else in the process: counts the commands that never completed.
-__attribute__((destructor)) void count_in_flight() {
+// Counts the commands that have not completed.
+void count_in_flight() {
   if (!tape::attached() || g_wiped->alive.load(std::memory_order_acquire) == 0 || g_list == nullptr) return;
   g_wiped->stopping.store(1, std::memory_order_release);
   uint64_t in_flight[event::kFactTables] = {};
@@ -441,6 +480,10 @@ __attribute__((destructor)) void count_in_flight() {
   report_filtered();
   if (tape::CommandCounts* const known = g_wiped->progress.load(std::memory_order_acquire))
     known->ended.store(1, std::memory_order_release);
+}
+// After everything else in the process.
+__attribute__((destructor)) void count_at_end() {
+  count_in_flight();
 }
 
 // A command that is to become a row and has been counted as issued.
@@ -614,7 +657,9 @@ void define_queue(ClQueue& queue, const ClCommand* first) {
   const Guard guard(g_wiped->definitions);
   if (queue.defined.load(std::memory_order_acquire)) return;
   const ClVendor* const vendor = queue.device->vendor;
-  if (vendor != nullptr && vendor->clock_known)
+  if (queue.observed)
+    queue.clock = event::DeviceClock::kHost;
+  else if (vendor != nullptr && vendor->clock_known)
     queue.clock = vendor->clock;
   else if (first != nullptr)
     queue.clock = measure_clock(*first);
@@ -644,9 +689,66 @@ bool hides_profiling(const ClQueue* queue) {
   return queue->device == nullptr || queue->device->vendor == nullptr || !queue->device->vendor->always_profiles;
 }
 
+namespace {
+// Under g_adopting. A queue that the program made before tacho attached.
+ClQueue* adopt(cl_command_queue handle) {
+  const Inner inner;
+  cl_context context = nullptr;
+  cl_device_id device = nullptr;
+  cl_command_queue_properties properties = 0;
+  cl_uint references = 0;
+  const auto ask = [&](cl_command_queue_info what, auto& value) {
+    return next<&D::clGetCommandQueueInfo>(handle, what, sizeof value, static_cast<void*>(&value), nullptr) ==
+           CL_SUCCESS;
+  };
+  if (!ask(CL_QUEUE_CONTEXT, context) || !ask(CL_QUEUE_DEVICE, device) || !ask(CL_QUEUE_PROPERTIES, properties) ||
+      (properties & CL_QUEUE_ON_DEVICE) != 0)
+    return nullptr;
+  ask(CL_QUEUE_REFERENCE_COUNT, references);
+  if (device_number_of(context) == 0) context_created(context);
+  const bool profiles = (properties & CL_QUEUE_PROFILING_ENABLE) != 0;
+  ClDevice* const known = device_of(device);
+  const bool always = known != nullptr && known->vendor != nullptr && known->vendor->always_profiles;
+  ClQueue* const queue = queue_created(handle, context, device, properties, profiles || always, nullptr);
+  if (queue == nullptr) return nullptr;
+  queue->adopted = true;
+  queue->observed = !profiles && !always;
+  queue->references.store(references > 1 ? references : 1, std::memory_order_relaxed);
+  if (queue->observed)
+    tape::define_property(event::Table::kTrack, queue->number, "times",
+                          "by the host: the program made this queue without profiling, before tacho attached");
+  return queue;
+}
+constinit std::atomic<uint32_t> g_adopting{0};
+}  // namespace
+
 ClQueue* queue_of(cl_command_queue handle) {
-  auto* const queue = static_cast<ClQueue*>(g_queues.find(handle));
-  return queue != nullptr && queue->forced && queue != &g_given_up ? queue : nullptr;
+  auto* queue = static_cast<ClQueue*>(g_queues.find(handle));
+  if (__builtin_expect(queue == nullptr, 0) && handle != nullptr && tape::attached_late()) {
+    const Guard guard(g_adopting);
+    queue = static_cast<ClQueue*>(g_queues.find(handle));
+    if (queue == nullptr) queue = adopt(handle);
+  }
+  return queue != nullptr && (queue->forced || queue->observed) && queue != &g_given_up ? queue : nullptr;
+}
+
+Observation* observe(cl_event event) {
+  Observation* observation = nullptr;
+  {
+    const Guard guard(g_wiped->chunks);
+    observation = g_observations.take();
+  }
+  if (observation == nullptr) return nullptr;
+  observation->users.store(3, std::memory_order_release);
+  const bool begins = next<&D::clSetEventCallback>(event, cl_int{CL_RUNNING}, &command_began,
+                                                   static_cast<void*>(observation)) == CL_SUCCESS;
+  const bool ends = next<&D::clSetEventCallback>(event, cl_int{CL_COMPLETE}, &command_ended,
+                                                 static_cast<void*>(observation)) == CL_SUCCESS;
+  if (!begins) give(observation);
+  if (ends) return observation;
+  give(observation);
+  give(observation);
+  return nullptr;
 }
 
 ClQueue* queue_created(cl_command_queue handle, cl_context context, cl_device_id device_handle, uint64_t asked,
@@ -679,6 +781,7 @@ ClQueue* queue_created(cl_command_queue handle, cl_context context, cl_device_id
     queue->context = reinterpret_cast<uint64_t>(context);
     queue->properties.store(asked, std::memory_order_relaxed);
     queue->forced = forced;
+    queue->adopted = queue->observed = false;
     queue->joins.store(false, std::memory_order_relaxed);
     queue->defined.store(false, std::memory_order_relaxed);
     queue->array_words = 0;
@@ -694,7 +797,7 @@ ClQueue* queue_created(cl_command_queue handle, cl_context context, cl_device_id
     queue->in_use.store(true, std::memory_order_release);
     g_queues.set(handle, queue);
   }
-  if (device->vendor == nullptr || device->vendor->clock_known) define_queue(*queue, nullptr);
+  if (forced && (device->vendor == nullptr || device->vendor->clock_known)) define_queue(*queue, nullptr);
   return queue;
 }
 
@@ -724,6 +827,52 @@ ClQueue* known_queue(cl_command_queue handle) {
 
 bool given_up(const ClQueue& queue) {
   return &queue == &g_given_up;
+}
+
+void forget_queues() {
+  const Guard guard(g_wiped->objects);
+  g_queues.clear();
+  const uint32_t count = g_list_size.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < count; ++i) g_list[i].load(std::memory_order_relaxed)->in_use.store(false);
+}
+
+void leave_queues() {
+  constexpr int64_t kPatience = 1'000'000'000;  // ns
+  Wiped* const wiped = g_wiped;
+  const int64_t begin = raw_now();
+  const auto wait_while = [&](auto needed) {
+    while (needed() && raw_now() - begin < kPatience) usleep(1000);
+  };
+  wiped->stopping.store(1, std::memory_order_release);
+  kick_thread();
+  wait_while([&] { return wiped->thread_started.load(std::memory_order_acquire) != 0; });
+  const uint32_t count = g_list_size.load(std::memory_order_acquire);
+  wait_while([&] {
+    collect_all_queues();
+    for (uint32_t i = 0; i < count; ++i) {
+      const ClQueue* const queue = g_list[i].load(std::memory_order_acquire);
+      if (queue->in_use.load(std::memory_order_acquire) && !idle(*queue)) return true;
+    }
+    return false;
+  });
+  count_in_flight();
+  // What is left belongs to the program alone again.
+  for (uint32_t i = 0; i < count; ++i) {
+    ClQueue& queue = *g_list[i].load(std::memory_order_acquire);
+    if (idle(queue) || !lock_or_give_up(drain_lock(queue))) continue;
+    for (CommandChunk* chunk = queue.head.load(std::memory_order_acquire); chunk != nullptr;
+         chunk = chunk->next.load(std::memory_order_acquire))
+      for (uint32_t at = chunk->first; at < chunk->count.load(std::memory_order_acquire); ++at) {
+        ClCommand& command = chunk->commands[at];
+        if (command.kind == CommandKind::kDone) continue;
+        if (command.observation != nullptr) give(command.observation);
+        next<&D::clReleaseEvent>(command.event);
+        free_wide(command);
+        command.kind = CommandKind::kDone;
+        queue.collected.store(queue.collected.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+      }
+    unlock(drain_lock(queue));
+  }
 }
 
 void start_queues() {

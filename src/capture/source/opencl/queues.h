@@ -19,6 +19,13 @@ struct WideShape {
   uint64_t grid[3], group[3], offset[3];
 };
 
+/// When the host saw a command begin and end (host ticks, 0 = not yet), on a queue that gives no profiling times.
+struct Observation {
+  Observation* next_free;
+  std::atomic<uint64_t> began, ended;
+  std::atomic<uint32_t> users;  // the command and the callbacks that are to come
+};
+
 /// A command in flight. `value` and `flags` go into the record's header unchanged.
 struct ClCommand {
   cl_event event;
@@ -30,6 +37,7 @@ struct ClCommand {
   uint8_t flags;
   uint16_t arguments;  // of keep_arguments()
   uint32_t pattern_bytes;
+  Observation* observation;  // nullptr: the runtime has its times
   union {
     struct {
       uint32_t grid[3], group[3];
@@ -58,6 +66,8 @@ struct ClQueue {
   uint64_t context;
   std::atomic<uint64_t> properties;  // as the program asked
   bool forced;                       // profiling is on: tacho enabled it or the program asked for it
+  bool adopted;                      // made before tacho attached: its properties are the program's own
+  bool observed;                     // profiling is off: the host's clock says when commands begin and end
   std::atomic<bool> defined;
   std::atomic<bool> in_use;
   std::atomic<bool> joins;  // some of its commands waited for events, perhaps of other queues
@@ -90,6 +100,9 @@ ClQueue* queue_created(cl_command_queue handle, cl_context context, cl_device_id
 void queue_retained(cl_command_queue handle);
 /// Collects completed commands; forgets the queue with the program's last reference.
 void queue_released(cl_command_queue handle);
+
+/// Asks the runtime to tell when the command of `event` begins and ends; nullptr if it does not.
+Observation* observe(cl_event event);
 
 /// Takes over `command` (and one reference of its event).
 void add(ClQueue& queue, const ClCommand& command);
@@ -125,6 +138,11 @@ void count_filtered();
 void define_queue(ClQueue& queue, const ClCommand* first);
 /// Before the first queue.
 void start_queues();
+/// Begins anew in a pool that tacho has attached to: with no queue known.
+void forget_queues();
+/// Ends the flush thread and writes what is complete within a moment. What is still in flight is counted as lost, and
+/// its events are given back.
+void leave_queues();
 /// Registers the exit handler. Call once, after the runtime has initialised.
 void watch_exit();
 

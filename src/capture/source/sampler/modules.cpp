@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -182,6 +183,13 @@ void start_modules() {
   if (g_known == nullptr || g_places == nullptr) return;
   look(event::ModuleState::kKnown, 0);
   g_started.store(true, std::memory_order_release);
+}
+
+void forget_modules() {
+  g_started.store(false, std::memory_order_release);
+  if (g_known != nullptr) munmap(g_known, kMostModules * sizeof(Known));
+  g_known = nullptr;
+  g_count = 0;
 }
 
 void look_for_modules() {

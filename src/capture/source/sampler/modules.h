@@ -6,6 +6,8 @@ namespace tacho::capture::sampler {
 
 /// Describes what is loaded now. Call before the first sample.
 void start_modules();
+/// Begins anew in another pool.
+void forget_modules();
 /// Describes what has been loaded since the last call, if anything has. Cheap otherwise. Nothing before
 /// start_modules().
 void look_for_modules();

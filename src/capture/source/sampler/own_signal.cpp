@@ -69,6 +69,17 @@ bool take_signal(int signal, SignalHandler handler) {
   return true;
 }
 
+void give_signal_back() {
+  const int signal = g_signal.exchange(0, std::memory_order_acq_rel);
+  if (signal == 0) return;
+  // The kernel drops what is on its way when a signal is ignored; left at its default it would end the program.
+  for (void (*const handler)(int) : {SIG_IGN, SIG_DFL}) {
+    struct sigaction action {};
+    action.sa_handler = handler;
+    real_sigaction(signal, &action, nullptr);
+  }
+}
+
 int real_sigaction(int number, const struct sigaction* action, struct sigaction* previous) {
   TACHO_NEXT(sigaction, int(int, const struct sigaction*, struct sigaction*));
   return next(number, action, previous);

@@ -18,6 +18,8 @@ int free_signal();
 bool take_signal(int signal, SignalHandler handler);
 
 /// libc's sigaction, not ours.
+/// After take_signal() and once no timer is left: the signal is as it was, and none of it is on its way to a thread.
+void give_signal_back();
 int real_sigaction(int number, const struct sigaction* action, struct sigaction* previous);
 /// `set` without our signal, in `without` if it has to be changed.
 const sigset_t* less(const sigset_t* set, sigset_t& without);

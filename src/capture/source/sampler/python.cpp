@@ -552,6 +552,12 @@ uintptr_t symbol(const char* name) {
 
 }  // namespace
 
+void forget_python() {
+  if (CodeEntry* const table = g_codes.exchange(nullptr)) munmap(table, kCodes * sizeof(CodeEntry));
+  g_ready.store(false, std::memory_order_release);
+  g_refused.store(false, std::memory_order_relaxed);
+}
+
 void find_python() {
   if (g_ready.load(std::memory_order_acquire) || g_refused.load(std::memory_order_relaxed)) return;
   const uintptr_t runtime = symbol("_PyRuntime");

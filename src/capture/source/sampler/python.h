@@ -52,4 +52,7 @@ struct WaitingScratch {
 /// sampled or have launched before. Not in signal handlers.
 event::PythonState waiting_frames(WaitingScratch& waiting, PythonScratch& scratch, uint32_t& count);
 
+/// Begins anew in another pool, with no code object known. Not while a sample may be taken.
+void forget_python();
+
 }  // namespace tacho::capture::sampler

@@ -193,18 +193,20 @@ constexpr uint32_t kMostSearched = 4096;  // with more threads the search would 
 constexpr uint32_t kStrangers = 1024;
 constexpr uint64_t kHasTimer = 1ULL << 31;
 constinit std::atomic<uint64_t> g_strangers[kStrangers] = {};  // generation << 32 | kHasTimer | tid
+constinit std::atomic<int32_t> g_stranger_timers[kStrangers] = {};
 
-// True the second time.
-bool seen_again(uint32_t tid) {
+// The thread's place in the table, the second time; -1 before and after.
+int32_t seen_again(uint32_t tid) {
   const uint64_t entry = tape::process_generation() << 32 | tid;
   uint32_t at = tid * 2654435761u % kStrangers;
   for (uint32_t tried = 0; tried < 32; ++tried, at = (at + 1) % kStrangers) {
     uint64_t there = g_strangers[at].load(std::memory_order_relaxed);
-    if (there == (entry | kHasTimer)) return false;
-    if (there == entry) return g_strangers[at].compare_exchange_strong(there, entry | kHasTimer);
-    if (there >> 32 != entry >> 32 && g_strangers[at].compare_exchange_strong(there, entry)) return false;
+    if (there == (entry | kHasTimer)) return -1;
+    if (there == entry)
+      return g_strangers[at].compare_exchange_strong(there, entry | kHasTimer) ? static_cast<int32_t>(at) : -1;
+    if (there >> 32 != entry >> 32 && g_strangers[at].compare_exchange_strong(there, entry)) return -1;
   }
-  return false;
+  return -1;
 }
 
 // A search was faster than the thread's own start.
@@ -227,13 +229,8 @@ bool known_thread(uint32_t tid) {
   return false;
 }
 
-// Called from the handler (50 ms after the start, then about every half second): gives timers to threads that have
-// none. A separate searching thread would wake threads that wait.
-void search_threads() {
-  if (g_choose) return;  // threads that are left out on purpose have no timer either
-  const int64_t now = now_coarse_ns();
-  int64_t due = g_next_search.load(std::memory_order_relaxed);
-  if (now < due || !g_next_search.compare_exchange_strong(due, now + 500'000'000, std::memory_order_relaxed)) return;
+// Gives timers to threads that have none, the second time that it meets them.
+void look_for_threads() {
   if (g_last_index.load(std::memory_order_relaxed) > kMostSearched) return;
   const int folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return;
@@ -247,11 +244,22 @@ void search_threads() {
       uint32_t tid = 0;
       for (const char* digit = buffer + at + 19; *digit >= '0' && *digit <= '9'; ++digit)
         tid = tid * 10 + static_cast<uint32_t>(*digit - '0');
-      if (tid != 0 && !known_thread(tid) && seen_again(tid)) make_thread_timer(tid);
+      if (tid != 0 && !known_thread(tid))
+        if (const int32_t place = seen_again(tid); place >= 0) g_stranger_timers[place].store(make_thread_timer(tid));
       at += length;
     }
   }
   close(folder);
+}
+
+// Called from the handler (50 ms after the start, then about every half second). A separate searching thread would wake
+// threads that wait.
+void search_threads() {
+  if (g_choose) return;  // threads that are left out on purpose have no timer either
+  const int64_t now = now_coarse_ns();
+  int64_t due = g_next_search.load(std::memory_order_relaxed);
+  if (now < due || !g_next_search.compare_exchange_strong(due, now + 500'000'000, std::memory_order_relaxed)) return;
+  look_for_threads();
 }
 
 // "0,3,5-8": threads by their place in the process, the main thread is 0. Empty = all.
@@ -588,19 +596,22 @@ void stop() {
     }
 }
 
-void start_process(const void* stack_end, const void* main) {
-  if (own_signal() != 0) return;
-  if ((tape::pool()->sources & tape::source_bit::kSample) == 0) return;
+namespace {
+
+// Takes up what the configuration says; the signal to sample with, 0 = there is to be or can be no sampling.
+int configure() {
+  if (own_signal() != 0) return 0;
+  if ((tape::pool()->sources & tape::source_bit::kSample) == 0) return 0;
   const event::ConfigurationView& configuration = tape::configuration();
   if (configuration.launch_stacks) {
     find_python();
     g_launch_stacks.store(true, std::memory_order_relaxed);
   }
-  if (configuration.sampler != event::Sampler::kTimer) return;
+  if (configuration.sampler != event::Sampler::kTimer) return 0;
   if (!tape::permitted(tape::kCallSample)) {
     tape::note(event::NoteSeverity::kWarning, "a process was started under a filter of system calls (seccomp) of the "
                                               "program's: its call stacks are not sampled");
-    return;
+    return 0;
   }
   g_clock = configuration.sample_clock;
   timespec tick{};
@@ -611,11 +622,55 @@ void start_process(const void* stack_end, const void* main) {
   g_stack_bytes = configuration.sample_stack & ~7u;
   choose_threads(configuration.sample_threads);
   const int signal = free_signal();
-  if (signal == 0) {
+  if (signal == 0)
     tape::note(event::NoteSeverity::kWarning,
                "the program uses all real-time signals: its call stacks are not sampled");
+  return signal;
+}
+
+}  // namespace
+
+void start_late() {
+  static constinit uint32_t started_in = 0;
+  if (started_in == tape::late_session()) {
+    look_for_modules();
+    if (own_signal() != 0) find_python();
     return;
   }
+  started_in = tape::late_session();
+  forget_modules();
+  forget_python();
+  const int signal = configure();
+  if (signal == 0) return;
+  if (!of_cpu_time()) {
+    tape::note(event::NoteSeverity::kWarning,
+               "call stacks of waiting threads (--sample-clock wall) are taken only in programs that tacho has "
+               "started: elsewhere the signals would interrupt what the threads wait for");
+    return;
+  }
+  g_stopped.store(false, std::memory_order_relaxed);
+  g_accounted.store(0, std::memory_order_relaxed);
+  g_last_index.store(0, std::memory_order_relaxed);
+  g_left.clear();
+  start_modules();
+  find_python();
+  if (!take_signal(signal, on_signal)) return;
+  // All are met a second time: nobody knows which of them were there before.
+  for (int looks = 0; looks < 2; ++looks) look_for_threads();
+}
+
+void leave_late() {
+  g_launch_stacks.store(false, std::memory_order_relaxed);
+  if (own_signal() == 0) return;
+  g_stopped.store(true, std::memory_order_relaxed);
+  for (std::atomic<int32_t>& timer : g_stranger_timers)
+    if (const int32_t number = timer.exchange(0); number != 0) syscall(SYS_timer_delete, number - 1);
+  give_signal_back();
+}
+
+void start_process(const void* stack_end, const void* main) {
+  const int signal = configure();
+  if (signal == 0) return;
   Thread* const thread = g_threads.get();
   if (thread == nullptr) return;
   thread->stack_high = reinterpret_cast<uintptr_t>(stack_end);

@@ -16,6 +16,10 @@ namespace tacho::capture::sampler {
 /// Starts sampling of this process if its configuration asks for it; the caller is the main thread. `stack_end`: above
 /// the main thread's outermost frame. `main`: the program's function.
 void start_process(const void* stack_end, const void* main);
+/// In a program that already runs: starts sampling of its threads if the configuration asks for it. And ends it: no
+/// timer, no signal and no handler of tacho's is left.
+void start_late();
+void leave_late();
 /// At the begin and end of every other thread. `routine`: the function with which it begins.
 void begin_thread(const void* routine);
 void end_thread();

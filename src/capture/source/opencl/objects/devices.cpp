@@ -257,6 +257,12 @@ cl_int CL_API_CALL get_platforms(cl_uint count, cl_platform_id* platforms, cl_ui
 
 }  // namespace
 
+void forget_devices() {
+  const Guard guard(g_wiped->objects);
+  g_devices.clear();
+  g_contexts.clear();
+}
+
 void install_device_hooks(cl_icd_dispatch& hooks) {
   hooks.clGetPlatformIDs = get_platforms;
   hooks.clCreateContext = create_context;

@@ -26,6 +26,8 @@ void context_created(cl_context context);
 /// The number of the context's device if it has exactly one; else 0.
 uint32_t device_number_of(cl_context context);
 
+/// Forgets all devices and contexts: their numbers belong to a pool that is gone.
+void forget_devices();
 void install_device_hooks(cl_icd_dispatch& hooks);
 
 }  // namespace tacho::capture::opencl

@@ -279,6 +279,21 @@ cl_int CL_API_CALL release_kernel(cl_kernel handle) {
 
 }  // namespace
 
+void forget_kernels() {
+  {
+    const Guard guard(g_wiped->objects);
+    g_kernels.for_each([](const void*, void* value) {
+      auto* const kernel = static_cast<KernelObject*>(value);
+      forget_arguments(*kernel);
+      g_kernel_slab.give(kernel);
+    });
+    g_kernels.clear();
+  }
+  const Guard guard(g_wiped->definitions);
+  for (uint32_t i = 0; i < g_description_capacity; ++i) g_descriptions[i] = {};
+  g_description_count = 0;
+}
+
 void install_kernel_hooks(cl_icd_dispatch& hooks) {
   hooks.clCreateKernel = create_kernel;
   hooks.clCreateKernelsInProgram = create_kernels;

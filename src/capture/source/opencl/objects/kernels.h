@@ -36,6 +36,8 @@ uint32_t kernel_number(KernelObject& kernel, ClDevice& device, event::DispatchKi
 /// The number of a description for a launch without a kernel object (native kernel, command buffer).
 uint32_t pseudo_kernel(std::string_view name, event::DispatchKind kind);
 
+/// Forgets all kernels and their descriptions: their numbers belong to a pool that is gone.
+void forget_kernels();
 void install_kernel_hooks(cl_icd_dispatch& hooks);
 
 }  // namespace tacho::capture::opencl

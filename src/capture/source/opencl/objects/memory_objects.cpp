@@ -12,6 +12,7 @@ using D = cl_icd_dispatch;
 constinit HandleMap g_memory;
 constinit Slab<ClMemory> g_memory_slab;
 constinit Slab<HostMapping> g_mapping_slab;
+constinit std::atomic<uint32_t> g_buffer_name{0};  // string
 
 }  // namespace
 
@@ -61,10 +62,9 @@ ClMemory* track(cl_mem handle, cl_mem parent_handle) {
   memory_value(handle, CL_MEM_CONTEXT, context);
   if (type != CL_MEM_OBJECT_BUFFER && type != CL_MEM_OBJECT_PIPE)
     next<&D::clGetImageInfo>(handle, CL_IMAGE_ELEMENT_SIZE, sizeof element, static_cast<void*>(&element), nullptr);
-  static constinit std::atomic<uint32_t> buffer_name{0};
-  uint32_t name = type == CL_MEM_OBJECT_BUFFER ? buffer_name.load(std::memory_order_relaxed) : 0;
+  uint32_t name = type == CL_MEM_OBJECT_BUFFER ? g_buffer_name.load(std::memory_order_relaxed) : 0;
   if (name == 0) name = tape::intern(type_name(type));
-  if (type == CL_MEM_OBJECT_BUFFER) buffer_name.store(name, std::memory_order_relaxed);
+  if (type == CL_MEM_OBJECT_BUFFER) g_buffer_name.store(name, std::memory_order_relaxed);
 
   const Guard guard(g_wiped->objects);
   ClMemory* const memory = g_memory_slab.take();
@@ -89,7 +89,15 @@ ClMemory* track(cl_mem handle, cl_mem parent_handle) {
 
 ClMemory* memory_of(cl_mem handle) {
   if (auto* const memory = static_cast<ClMemory*>(g_memory.find(handle))) return memory;
-  return handle != nullptr ? track(handle, nullptr) : nullptr;
+  ClMemory* const memory = handle != nullptr ? track(handle, nullptr) : nullptr;
+  // Made before tacho attached: the program may have retained it since.
+  cl_uint references = 0;
+  if (memory != nullptr && tape::attached_late() &&
+      next<&D::clGetMemObjectInfo>(handle, CL_MEM_REFERENCE_COUNT, sizeof references, static_cast<void*>(&references),
+                                   nullptr) == CL_SUCCESS &&
+      references > 1)
+    memory->references.store(references, std::memory_order_relaxed);
+  return memory;
 }
 
 void mapped(ClMemory& memory, const void* at, uint64_t bytes, bool written) {
@@ -324,6 +332,21 @@ void CL_API_CALL svm_free(cl_context context, void* at) {
 }
 
 }  // namespace
+
+void forget_memory() {
+  const Guard guard(g_wiped->objects);
+  g_memory.for_each([](const void*, void* value) {
+    auto* const memory = static_cast<ClMemory*>(value);
+    while (HostMapping* const mapping = memory->mappings) {
+      memory->mappings = mapping->next;
+      g_mapping_slab.give(mapping);
+    }
+    g_memory_slab.give(memory);
+  });
+  g_memory.clear();
+  g_shared_count = 0;
+  g_buffer_name.store(0, std::memory_order_relaxed);
+}
 
 void install_memory_hooks(cl_icd_dispatch& hooks) {
   hooks.clCreateBuffer = CreateMemory<&D::clCreateBuffer, no_parent>::call;

@@ -45,6 +45,8 @@ SharedMemory shared_at(const void* at);
 void write_allocation(const CallTimes& times, event::AllocationOperation operation, event::MemoryKind kind,
                       uint32_t device, uint64_t bytes, uint64_t address, uint32_t name);
 
+/// Forgets all memory: numbers of its texts and devices belong to a pool that is gone.
+void forget_memory();
 void install_memory_hooks(cl_icd_dispatch& hooks);
 
 }  // namespace tacho::capture::opencl

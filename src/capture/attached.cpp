@@ -1,0 +1,133 @@
+// libtacho.so in a program that was running when tacho attached to it (src/attach). One thread of tacho's own starts
+// the sources, looks for libraries that the program loads later, and takes everything away again: when tacho asks for
+// it, or when tacho no longer lives. Then the thread ends, and the library stays parked until the next attach.
+#include <link.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/clock.h"
+#include "capture/capture.h"
+#include "capture/source/cuda/cupti_api.h"
+#include "capture/source/opencl/late.h"
+#include "capture/source/sampler/sampler.h"
+#include "event/schema.h"
+#include "tape/attach_block.h"
+#include "tape/gate.h"
+#include "tape/sleep.h"
+#include "tape/writer.h"
+
+namespace tacho::capture {
+namespace {
+
+using tape::AttachBlock;
+using tape::AttachState;
+
+constinit std::atomic<uint32_t> g_busy{0};  // 1: a tacho is attaching, attached or leaving
+constexpr int64_t kLook = 100'000'000;      // ns between looks at the program's libraries and at tacho
+
+struct Loaded {
+  uint64_t added, removed;
+};
+Loaded loaded_objects() {
+  Loaded loaded{};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t size, void* data) {
+        if (size >= offsetof(dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
+          *static_cast<Loaded*>(data) = {info->dlpi_adds, info->dlpi_subs};
+        return 1;
+      },
+      &loaded);
+  return loaded;
+}
+
+void answer(AttachBlock& block, AttachState state) {
+  block.state.store(static_cast<uint32_t>(state), std::memory_order_release);
+}
+
+// Waits until tacho has read the answer and gives its pages back.
+void give_back(AttachBlock& block) {
+  constexpr int64_t kPatience = 2'000'000'000;
+  const int64_t begin = raw_now();
+  while (block.state.load(std::memory_order_acquire) != static_cast<uint32_t>(AttachState::kSeen) &&
+         raw_now() - begin < kPatience) {
+    const timespec moment{0, 200'000};
+    nanosleep(&moment, nullptr);
+  }
+  void* const code = reinterpret_cast<void*>(block.code);
+  const uint64_t code_bytes = block.code_bytes, data_bytes = block.data_bytes;
+  if (block.descriptor >= 0) close(block.descriptor);
+  munmap(code, code_bytes);
+  munmap(&block, data_bytes);
+}
+
+const char* attach_to(const AttachBlock& block) {
+  if (block.version != tape::kAttachVersion || block.schema_hash != event::schema_hash())
+    return "another version of tacho's library is in it from an earlier attach; that version can attach again, or "
+           "start the program anew";
+  return tape::attach_late(block.pool);
+}
+
+void start_sources() {
+#define TACHO_SOURCE_LATE(start, leave) start();
+#include "capture/sources.def"
+#undef TACHO_SOURCE_LATE
+}
+void leave_sources() {
+#define TACHO_SOURCE_LATE(start, leave) leave();
+#include "capture/sources.def"
+#undef TACHO_SOURCE_LATE
+}
+
+void follow() {
+  tape::PoolHeader* const pool = tape::pool();
+  Loaded known = loaded_objects();
+  start_sources();
+  tape::note(event::NoteSeverity::kInfo,
+             "tacho attached to this process while it ran: work that was in flight then, and what the program named, "
+             "allocated or created before, is not in this trace unless it was used since");
+  while (pool->closing.load(std::memory_order_acquire) == 0 && !tape::tacho_is_gone()) {
+    tape::wait_on(pool->closing, 0, kLook);
+    const Loaded now = loaded_objects();
+    if (now.added != known.added) start_sources();
+    known = now;
+  }
+  // Of a tacho that was killed nobody has closed the gate.
+  tape::set_gate(*pool, tape::gate::kTime, false);
+  leave_sources();
+  tape::flush_thread();
+}
+
+}  // namespace
+}  // namespace tacho::capture
+
+extern "C" __attribute__((visibility("default"))) void* tacho_attach_enter(tacho::tape::AttachBlock* block) {
+  using namespace tacho;
+  using namespace tacho::capture;
+  pthread_detach(pthread_self());
+  prctl(PR_SET_NAME, "tacho attach");
+  tape::t_state.hidden = 1;
+  uint32_t free = 0;
+  const bool alone = g_busy.compare_exchange_strong(free, 1, std::memory_order_acq_rel);
+  const char* const why = alone ? attach_to(*block) : "another tacho is attached to it";
+  if (why != nullptr) {
+    strncpy(block->message, why, sizeof block->message - 1);
+    answer(*block, AttachState::kRefused);
+    give_back(*block);
+    if (alone) g_busy.store(0, std::memory_order_release);
+    return nullptr;
+  }
+  answer(*block, AttachState::kAttached);
+  give_back(*block);
+  follow();
+  tape::park();
+  g_busy.store(0, std::memory_order_release);
+  return nullptr;
+}

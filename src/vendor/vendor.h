@@ -91,5 +91,8 @@ class Vendor {
 std::span<const Vendor* const> vendors();
 /// nullptr when there is no vendor of that name.
 const Vendor* vendor_named(std::string_view name);
+/// How Perfetto numbers the API that a device's contexts belong to: by `api`, the word for it ("OpenCL"), if there is
+/// one, else the API of the vendor that `maker` names ("Advanced Micro Devices, Inc."). 0 = not known.
+uint32_t viewer_api(std::string_view maker, std::string_view api);
 
 }  // namespace tacho::vendor

@@ -1,9 +1,11 @@
 """Perfetto traces that tacho and rocprofv3 write come back: every table and column equals the source's, but for those that
 the format cannot hold (docs/databases.md)."""
 import collections
+import csv
 import json
 
 import harness
+import proto
 from harness import DATA, TACHO, need_data
 from proto import fields
 
@@ -12,7 +14,7 @@ TABLES = {"dispatch": "kernel", "copy": "copy_shape", "fill": "fill_shape", "all
           "marker": "label", "sync": "sync_shape", "overhead": "overhead_shape", "reading": None, "counter_value": "counter"}
 # Numbers of rows, which every reader gives anew, and what is made of them.
 ROWS = {"id", "track", "dim", "correlation_source"}
-# What the format cannot hold. The devices' own numbers: of agents it has the number among all agents.
+# What the style of rocprofv3 cannot hold. The devices' own numbers: of agents it has the number among all agents.
 LOST = {
     "dispatch": {"queued_ahead", "submit_ahead", "device", "kernel.name", "kernel.kind", "kernel.shared_static",
                  "kernel.shared_dynamic", "kernel.cache_config", "kernel.carveout", "kernel.offset_x", "kernel.cluster_x",
@@ -36,6 +38,13 @@ LOST = {
     "counter_value": {"instance", "pass", "ordinal", "counter.text", "counter.block"},
     "api": {"inputs"},
 }
+# What Perfetto's model of GPUs holds of it.
+MODEL_HAS = {
+    "dispatch": {"device", "kernel.shared_static", "kernel.shared_dynamic"},
+    "copy": {"device", "graph_node"},
+    "fill": {"device", "graph_node"},
+    "counter_value": {"counter.text", "counter.block"},
+}
 
 
 class Perfetto(harness.Case):
@@ -47,7 +56,7 @@ class Perfetto(harness.Case):
         return [column["title"] if isinstance(column, dict) else column
                 for column in self.ask(file, f"select * from {table} limit 0")["columns"]]
 
-    def equal(self, source, back, lost=(), tables=TABLES):
+    def equal(self, source, back, lost=(), tables=TABLES, style="perfetto"):
         """Every row is there as often as in the source, with all of its columns at once."""
         for table in tables:
             dimension = TABLES[table]
@@ -56,8 +65,9 @@ class Perfetto(harness.Case):
                 names += [f"{dimension}.{column}" for column in self.columns(source, dimension)]
                 parts += ", d.*"
             join = f" left join {dimension} d on d.id = f.dim" if dimension else ""
+            missing = LOST[table] - (MODEL_HAS.get(table, set()) if style == "perfetto" else set())
             kept = [at for at, name in enumerate(names)
-                    if name.split(".")[-1] not in ROWS and name not in LOST[table] and (table, name) not in lost]
+                    if name.split(".")[-1] not in ROWS and name not in missing and (table, name) not in lost]
             before, after = (collections.Counter(tuple(row[at] for at in kept) for row in self.ask(
                 file, f"select {parts} from {table} f{join}")["rows"]) for file in (source, back))
             with self.subTest(file=str(source), table=table, columns=[names[at] for at in kept]):
@@ -65,8 +75,24 @@ class Perfetto(harness.Case):
                                  [[*rows][:3] for rows in (before - after, after - before)])
 
     def round_trip(self, source, **more):
-        self.run_command(TACHO, "export", source, "-f", "pftrace", "-o", "back.pftrace", "--overwrite")
-        self.equal(source, self.folder / "back.pftrace", **more)
+        for style in ("perfetto", "rocprofv3"):
+            self.run_command(TACHO, "export", source, "-f", "pftrace", "--style", style, "-o", "back.pftrace", "--overwrite")
+            self.equal(source, self.folder / "back.pftrace", style=style, **more)
+
+    def test_styles(self):
+        """Kernels are stages of GPUs, or slices as AMD's tools write them; never both."""
+        self.trace(harness.TARGETS / "opencl_steps", "--steps", "5")
+        kernels = self.ask("t.tacho", "select count(*) from dispatch")["rows"][0][0]
+        self.assertGreater(kernels, 0)
+        for style, stages, slices in ((None, kernels, 0), ("perfetto", kernels, 0), ("rocprofv3", 0, kernels)):
+            self.run_command(TACHO, "export", "t.tacho", "-f", "pftrace", "-o", "s.pftrace", "--overwrite", *(("--style", style) if style else ()))
+            trace = proto.Perfetto(self.folder / "s.pftrace")
+            packets = [dict(proto.fields(packet)) for number, packet in proto.fields((self.folder / "s.pftrace").read_bytes())]
+            self.assertEqual(trace.unbalanced, [])
+            copies_and_fills = sum(self.ask("t.tacho", f"select count(*) from {table}")["rows"][0][0] for table in ("copy", "fill"))
+            self.assertEqual(sum(53 in packet for packet in packets), stages + copies_and_fills if stages else 0, style)
+            self.assertEqual("kernel_dispatch" in trace.categories, slices > 0, style)
+        self.one_sentence(self.run_command(TACHO, "export", "t.tacho", "-f", "pftrace", "--style", "torch", code=1), "--style")
 
     def test_recordings_come_back(self):
         need_data()
@@ -75,6 +101,22 @@ class Perfetto(harness.Case):
         self.round_trip(DATA / "rpd" / "mytrace.rpd")
         # Its readings begin before its first event, where the written file begins.
         self.round_trip(DATA / "rpd" / "matmul_result.rpd", lost={("reading", "start")})
+
+    def test_a_profile_folder(self):
+        """Its kernels with their counters, instances summed up."""
+        need_data()
+        folder = DATA / "workloads" / "vcopy" / "MI200"
+        self.run_command(TACHO, "export", folder, "-f", "pftrace", "-o", "p.pftrace")
+        with open(folder / "pmc_perf.csv", newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        spans = [[row["Kernel_Name"].removesuffix(" [clone .kd]"), float(row["End_Timestamp"]) - float(row["Start_Timestamp"])] for row in rows]
+        self.assertEqual(self.ask("p.pftrace", "select k.name, d.duration from dispatch d join kernel k on k.id = d.dim order by d.start")["rows"], spans)
+        for counter in ("SQ_WAVES", "GRBM_GUI_ACTIVE", "TCC_EA_WRREQ"):
+            expected = sum(float(value) for row in rows for name, value in row.items() if name.split("[")[0] == counter)
+            told = self.ask("p.pftrace", "select total(v.value), count(*) from counter_value v join counter c on c.id = v.dim "
+                                         f"where c.name = '{counter}'")["rows"]
+            self.assertEqual(told, [[expected, len(rows)]])
+        self.one_sentence(self.run_command(TACHO, "export", DATA / "workloads", "-f", "pftrace", "-o", "none.pftrace", code=1), "workloads")
 
     def test_reports_answer_alike(self):
         need_data()

@@ -37,7 +37,9 @@ using Writer = Status (*)(const trace::Trace&, const format::ExportTarget&, cons
 std::string written(Writer write, const std::string& name) {
   const Folder folder;
   std::vector<std::string> files;
-  const Status done = write(*in_two_passes(), {folder / name, "", ""}, {}, files);
+  format::ExportOptions options;
+  options.gpu_model = false;
+  const Status done = write(*in_two_passes(), {folder / name, "", ""}, options, files);
   EXPECT_TRUE(done) << done.error().message;
   return read_file(folder / name);
 }
@@ -67,6 +69,7 @@ const std::map<std::string, double> kExpected = {{"SQ_WAVES", 32}, {"TCC_HIT", 7
 TEST(CounterPasses, TheFirstCountsInFilesThatAreReadBack) {
   EXPECT_EQ(read_back(format::rocprofv3::write, format::rocprofv3::read, "a_results.json"), kExpected);
   EXPECT_EQ(read_back(format::rocpd::write, format::rocpd::read, "a.db"), kExpected);
+  EXPECT_EQ(read_back(format::write_perfetto, format::perfetto::read, "a.pftrace"), kExpected);
 }
 
 TEST(CounterPasses, TheFirstCountsOnTimelines) {

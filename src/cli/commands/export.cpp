@@ -5,8 +5,10 @@
 #include "cli/files/convert.h"
 #include "cli/files/export_trace.h"
 #include "cli/files/open_trace.h"
+#include "cli/files/profile_trace.h"
 #include "cli/files/writer_names.h"
 #include "cli/shared/command_line.h"
+#include "workload/workload.h"
 
 namespace tacho::cli {
 
@@ -44,7 +46,7 @@ int run_export(int argc, char** argv) {
              "  tacho export app.tacho -f json -o /tmp/a.json\n" +
              formats_text);
   ExportPlace place;
-  std::string formats, agent_index = "relative";
+  std::string formats, agent_index = "relative", style = "perfetto";
   int64_t pid = 0;
   bool no_statistics = false;
   format::ExportOptions options;
@@ -63,6 +65,9 @@ int run_export(int argc, char** argv) {
       .one_of({"absolute", "relative", "type-relative"})
       .capture_default_str();
   app.add_flag("--group-by-queue", options.group_by_queue, "pftrace, json: name tracks after queues, not streams");
+  app.add_option("--style", style, "pftrace: Perfetto's model of GPUs (perfetto), or slices as rocprofv3 writes them")
+      .one_of({"perfetto", "rocprofv3"})
+      .capture_default_str();
   app.add_flag("--extra-columns", options.extra_columns, "csv: columns that rocprofv3 lacks (Size_Bytes of copies)");
   app.add_option("--rpd-schema", options.rpd_schema, "rpd: schema version")
       .one_of_numbers({2, 3})
@@ -70,6 +75,7 @@ int run_export(int argc, char** argv) {
   app.add_flag("--no-stats", no_statistics, "csv: no *_stats.csv");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   options.statistics = !no_statistics;
+  options.gpu_model = style == "perfetto";
   options.agent_index = agent_index == "absolute"   ? walk::AgentIndex::kAbsolute
                         : agent_index == "relative" ? walk::AgentIndex::kRelative
                                                     : walk::AgentIndex::kTypeRelative;
@@ -88,7 +94,8 @@ int run_export(int argc, char** argv) {
   if (wanted.size() + (own_format ? 1 : 0) > 1 && !place.file.empty())
     return complain(kBadInput, "-o names one file, but -f names several formats: use -d");
   ignore_output_signals();
-  const auto trace = open_trace(place.source);
+  auto trace = open_trace(place.source);
+  if (!trace && workload::find_workload(place.source)) trace = trace_of_profile(place.source);
   if (!trace) return complain(kBadInput, trace.error().message);
   if (pid != 0) {
     for (int64_t row = 1; row < (*trace)->rows(Table::kProcess); ++row)

@@ -101,6 +101,7 @@ void ImportTracker::apply(int64_t device, const DeviceHint& facts) {
   set(column::Device::vendor, facts.vendor);
   set(column::Device::architecture, facts.architecture);
   set(column::Device::uuid, facts.uuid);
+  set(column::Device::driver, facts.driver);
   if (facts.kind != event::DeviceKind::kGpu)
     writer_.update(Table::kDevice, device, column::Device::kind, static_cast<int64_t>(facts.kind));
   for (const auto& [key, value] : facts.properties) writer_.property(Table::kDevice, device, key, value);

@@ -23,7 +23,7 @@ using ScopeId = int32_t;
 /// What a file tells about a device; empty and unknown cells stay as they are.
 struct DeviceHint {
   event::DeviceKind kind = event::DeviceKind::kGpu;
-  std::string name = {}, vendor = {}, architecture = {}, uuid = {};
+  std::string name = {}, vendor = {}, architecture = {}, uuid = {}, driver = {};
   /// Further facts, as key and value.
   std::vector<std::pair<std::string, std::string>> properties = {};
 };

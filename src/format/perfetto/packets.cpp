@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/text/utf8.h"
+#include "format/perfetto/encode.h"
 
 namespace tacho::format::perfetto {
 
@@ -12,34 +13,8 @@ using protozero::pbf_writer;
 
 namespace {
 
-constexpr uint32_t kSequence = 1;
 constexpr uint32_t kIncrementalClock = 64;
 enum ClockId : uint32_t { kRealtime = 1, kMonotonic = 3, kMonotonicRaw = 5, kBoottime = 6 };
-
-char* put_varint(char* at, uint64_t value) {
-  while (value >= 0x80) {
-    *at++ = static_cast<char>(value | 0x80);
-    value >>= 7;
-  }
-  *at++ = static_cast<char>(value);
-  return at;
-}
-size_t varint_size(uint64_t value) {
-  return static_cast<size_t>(protozero::length_of_varint(value));
-}
-
-char* put_bytes(char* at, std::string_view bytes) {
-  if (!bytes.empty()) std::memcpy(at, bytes.data(), bytes.size());
-  return at + bytes.size();
-}
-
-// Tags of one or two bytes.
-constexpr char tag1(uint32_t field, uint32_t wire) {
-  return static_cast<char>(field << 3 | wire);
-}
-char* put_tag2(char* at, uint32_t field, uint32_t wire) {
-  return put_varint(at, field << 3 | wire);
-}
 
 }  // namespace
 
@@ -63,10 +38,8 @@ void EventBody::number(uint32_t name_iid, uint32_t field, uint64_t value) {
 
 namespace {
 
-// Perfetto drops packets whose texts are not UTF-8.
 void add_text(pbf_writer& out, uint32_t field, std::string_view text) {
-  if (std::all_of(text.begin(), text.end(), [](char c) { return static_cast<signed char>(c) > 0; }))
-    return out.add_string(field, text.data(), text.size());
+  if (is_plain(text)) return out.add_string(field, text.data(), text.size());
   out.add_string(field, valid_utf8(text));
 }
 
@@ -91,6 +64,15 @@ void EventBody::add_string(uint32_t name_iid, std::string_view value) {
   pbf_writer annotation(out, event_annotations);
   annotation.add_uint32(annotation_name_iid, name_iid);
   add_text(annotation, annotation_string, value);
+}
+
+void EventBody::add_message(uint32_t field, std::string_view message) {
+  perfetto::add_bytes(bytes_, field, message);
+}
+
+void Packets::add_sequence(pbf_writer& out) const {
+  out.add_uint32(packet_sequence, sequence_);
+  if (machine_ != 0) out.add_uint32(packet_machine, machine_);
 }
 
 void Packets::packet(std::string_view bytes) {
@@ -127,7 +109,7 @@ void Packets::begin(const ClockValues& at) {
     pbf_writer snapshot(out, packet_clock_snapshot);
     add_clocks(snapshot, at, true);
   }
-  out.add_uint32(packet_sequence, kSequence);
+  add_sequence(out);
   out.add_uint32(packet_flags, 1);
   {
     pbf_writer defaults(out, packet_defaults);
@@ -143,6 +125,7 @@ void Packets::clock_snapshot(const ClockValues& at) {
     pbf_writer snapshot(out, packet_clock_snapshot);
     add_clocks(snapshot, at, false);
   }
+  if (machine_ != 0) add_sequence(out);
   packet(bytes);
 }
 
@@ -152,12 +135,23 @@ void Packets::descriptor(const std::string& track_descriptor) {
   // Dated at the beginning of the trace: a process or thread must not start after its first event.
   out.add_uint64(packet_timestamp, static_cast<uint64_t>(first_));
   out.add_uint32(packet_timestamp_clock, kBoottime);
-  out.add_uint32(packet_sequence, kSequence);
+  add_sequence(out);
   out.add_message(packet_track_descriptor, track_descriptor);
   packet(bytes);
 }
 
-void Packets::process(uint64_t uuid, int64_t pid, std::string_view name, std::string_view command) {
+void Packets::fact(uint32_t field, std::string_view content) {
+  std::string bytes;
+  pbf_writer out(bytes);
+  out.add_uint64(packet_timestamp, static_cast<uint64_t>(first_));
+  out.add_uint32(packet_timestamp_clock, kBoottime);
+  add_sequence(out);
+  out.add_message(field, content.data(), content.size());
+  packet(bytes);
+}
+
+void Packets::process(uint64_t uuid, int64_t pid, std::string_view name, std::string_view command,
+                      std::string_view label) {
   std::string bytes;
   pbf_writer out(bytes);
   out.add_uint64(track_uuid, uuid);
@@ -165,6 +159,7 @@ void Packets::process(uint64_t uuid, int64_t pid, std::string_view name, std::st
   process.add_int32(process_pid, static_cast<int32_t>(pid));
   if (!command.empty()) add_text(process, process_cmdline, command);
   add_text(process, process_name, name);
+  if (!label.empty()) add_text(process, process_labels, label);
   process.commit();
   descriptor(bytes);
 }
@@ -205,7 +200,7 @@ void Packets::counter(uint64_t uuid, uint64_t parent, std::string_view name, Cou
   descriptor(bytes);
 }
 
-uint32_t Packets::intern_fresh(Field kind, std::string_view text) {
+uint32_t Packets::intern_fresh(uint32_t kind, std::string_view text) {
   const uint32_t iid = indexes_[kind].next++;
   pbf_writer out(interned_);
   pbf_writer entry(out, kind);
@@ -214,7 +209,7 @@ uint32_t Packets::intern_fresh(Field kind, std::string_view text) {
   return iid;
 }
 
-uint32_t Packets::intern(Field kind, std::string_view text) {
+uint32_t Packets::intern(uint32_t kind, std::string_view text) {
   Index& index = indexes_[kind];
   const auto found = index.numbers.find(text);
   if (found != index.numbers.end()) return found->second;
@@ -223,7 +218,7 @@ uint32_t Packets::intern(Field kind, std::string_view text) {
   return iid;
 }
 
-void Packets::intern_message(Field kind, std::string_view message) {
+void Packets::intern_message(uint32_t kind, std::string_view message) {
   pbf_writer out(interned_);
   out.add_message(kind, message.data(), message.size());
 }
@@ -235,12 +230,13 @@ uint64_t Packets::delta(int64_t time) {
   return delta;
 }
 
-void Packets::event(int64_t time, uint32_t type, uint64_t track, std::string_view body, std::string_view more,
-                    bool flow, uint64_t flow_id) {
+void Packets::message(int64_t time, uint32_t field, std::initializer_list<std::string_view> parts) {
   const uint64_t since = delta(time);
-  const size_t event_size = 2 + 1 + varint_size(track) + body.size() + more.size() + (flow ? 10 : 0);
-  const size_t size = 1 + varint_size(since) + 4 + 1 + varint_size(event_size) + event_size +
-                      (interned_.empty() ? 0 : 1 + varint_size(interned_.size()) + interned_.size());
+  size_t content = 0;
+  for (const std::string_view part : parts) content += part.size();
+  const size_t size = 1 + varint_size(since) + 1 + varint_size(sequence_) + 2 +
+                      (machine_ == 0 ? 0 : 2 + varint_size(machine_)) + varint_size(field << 3) + varint_size(content) +
+                      content + (interned_.empty() ? 0 : 1 + varint_size(interned_.size()) + interned_.size());
   constexpr size_t kMostReserved = 32 * 1024;
   const bool direct = size < kMostReserved;
   if (!direct) scratch_.resize(size + 16);
@@ -251,22 +247,12 @@ void Packets::event(int64_t time, uint32_t type, uint64_t track, std::string_vie
   *at++ = tag1(packet_timestamp, 0);
   at = put_varint(at, since);
   *at++ = tag1(packet_sequence, 0);
-  *at++ = kSequence;
+  at = put_varint(at, sequence_);
   *at++ = tag1(packet_flags, 0);
   *at++ = 2;
-  *at++ = tag1(packet_track_event, 2);
-  at = put_varint(at, event_size);
-  *at++ = tag1(event_type, 0);
-  *at++ = static_cast<char>(type);
-  *at++ = tag1(event_track, 0);
-  at = put_varint(at, track);
-  at = put_bytes(at, body);
-  at = put_bytes(at, more);
-  if (flow) {
-    at = put_tag2(at, event_flow_ids, 1);
-    std::memcpy(at, &flow_id, 8);
-    at += 8;
-  }
+  if (machine_ != 0) at = put_varint(put_tag2(at, packet_machine, 0), machine_);
+  at = put_varint(put_tag2(at, field, 2), content);
+  for (const std::string_view part : parts) at = put_bytes(at, part);
   if (!interned_.empty()) {
     *at++ = tag1(packet_interned_data, 2);
     at = put_varint(at, interned_.size());
@@ -279,6 +265,23 @@ void Packets::event(int64_t time, uint32_t type, uint64_t track, std::string_vie
   } else {
     file_.write({begin, written});
   }
+}
+
+void Packets::event(int64_t time, uint32_t type, uint64_t track, std::string_view body, std::string_view more,
+                    bool flow, uint64_t flow_id) {
+  char head[16], tail[16];
+  char *at = head, *behind = tail;
+  *at++ = tag1(event_type, 0);
+  *at++ = static_cast<char>(type);
+  *at++ = tag1(event_track, 0);
+  at = put_varint(at, track);
+  if (flow) {
+    behind = put_tag2(behind, event_flow_ids, 1);
+    std::memcpy(behind, &flow_id, 8);
+    behind += 8;
+  }
+  message(time, packet_track_event,
+          {{head, static_cast<size_t>(at - head)}, body, more, {tail, static_cast<size_t>(behind - tail)}});
 }
 
 void Packets::counter_value(int64_t time, uint64_t track, int64_t value) {
@@ -297,22 +300,12 @@ void Packets::counter_value(int64_t time, uint64_t track, double value) {
 
 void Packets::sample(int64_t time, int64_t pid, int64_t tid, uint32_t callstack) {
   std::string bytes;
-  pbf_writer out(bytes);
-  out.add_uint64(packet_timestamp, delta(time));
-  out.add_uint32(packet_sequence, kSequence);
-  out.add_uint32(packet_flags, 2);
-  if (!interned_.empty()) {
-    out.add_message(packet_interned_data, interned_);
-    interned_.clear();
-  }
-  {
-    pbf_writer sample(out, packet_perf_sample);
-    sample.add_uint32(sample_pid, static_cast<uint32_t>(pid));
-    sample.add_uint32(sample_tid, static_cast<uint32_t>(tid));
-    sample.add_uint32(sample_callstack, callstack);
-    sample.add_enum(sample_mode, 2);
-  }
-  packet(bytes);
+  pbf_writer sample(bytes);
+  sample.add_uint32(sample_pid, static_cast<uint32_t>(pid));
+  sample.add_uint32(sample_tid, static_cast<uint32_t>(tid));
+  sample.add_uint32(sample_callstack, callstack);
+  sample.add_enum(sample_mode, 2);
+  message(time, packet_perf_sample, {bytes});
 }
 
 }  // namespace tacho::format::perfetto

@@ -1,5 +1,5 @@
-// Writes Perfetto packets on one sequence: framing, interning, delta time stamps, descriptors. Knows nothing about
-// traces.
+// Writes Perfetto packets of one machine on its own sequence: framing, interning, delta time stamps, descriptors. Knows
+// nothing about traces.
 //
 // A slice costs two packets. The first one, byte for byte (field number and wire type, length, value):
 //
@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <protozero/pbf_writer.hpp>
 #include <string>
 #include <string_view>
@@ -27,7 +28,8 @@
 
 namespace tacho::format::perfetto {
 
-/// Field numbers of perfetto/protos, named message_field; only those that v46 and current versions share.
+/// Field numbers of perfetto/protos, named message_field; only those that v46 and current versions share. GpuField has
+/// those of later versions.
 enum Field : uint32_t {
   packet_clock_snapshot = 6,
   packet_timestamp = 8,
@@ -100,6 +102,86 @@ enum Field : uint32_t {
   sample_mode = 5,
 };
 
+/// Field numbers of Perfetto's model of GPUs and machines, likewise. Each says the version that reads it first; older
+/// ones skip it. Without a version: v46.
+enum GpuField : uint32_t {
+  packet_system_info = 45,
+  packet_gpu_counters = 52,
+  packet_render_stage = 53,
+  packet_machine = 98,
+  packet_gpu_info = 128,     // v55
+  system_machine_name = 17,  // v58
+  process_labels = 8,
+  event_gpu_correlation = 3000,  // v55
+  gpu_correlation_submissions = 1,
+  interned_contexts = 23,
+  interned_specifications = 24,
+  interned_counter_descriptors = 47,  // v55
+  interned_kernels = 1000,            // v55
+  interned_argument_names = 1001,     // v55
+  context_pid = 2,
+  context_api = 3,  // CUDA and HIP: v55
+  specification_name = 2,
+  specification_text = 3,
+  specification_category = 4,
+  kernel_mangled = 2,
+  kernel_demangled = 3,
+  kernel_architecture = 4,
+  counter_descriptor = 2,
+  counter_descriptor_gpu = 3,
+  descriptor_specs = 1,
+  descriptor_groups = 6,  // v55
+  spec_id = 1,
+  spec_name = 2,
+  spec_text = 3,
+  spec_numerators = 7,
+  spec_denominators = 8,
+  spec_groups = 10,
+  spec_direction = 11,  // v56
+  counter_group_id = 1,
+  counter_group_name = 2,
+  counter_group_counters = 4,
+  gpu_event_counters = 2,
+  gpu_event_descriptor_iid = 4,  // v55
+  gpu_counter_id = 1,
+  gpu_counter_double = 3,
+  stage_event_id = 1,
+  stage_duration = 2,
+  stage_context = 5,
+  stage_gpu = 11,
+  stage_queue_iid = 13,
+  stage_stage_iid = 14,
+  stage_name = 17,        // v55
+  stage_kernel_iid = 19,  // v55
+  stage_name_iid = 20,    // v55
+  stage_launch = 21,      // v55
+  launch_grid = 1,
+  launch_group = 2,
+  launch_arguments = 3,
+  argument_name_iid = 1,
+  argument_int = 3,
+  argument_uint = 4,
+  argument_double = 5,
+  argument_string = 6,
+  argument_string_iid = 7,
+  gpu_info_gpus = 1,
+  gpu_name = 1,
+  gpu_vendor = 2,
+  gpu_model = 3,
+  gpu_architecture = 4,
+  gpu_uuid = 5,
+  gpu_extra = 6,
+  gpu_pci = 7,
+  gpu_extra_key = 1,
+  gpu_extra_value = 2,
+};
+/// InternedGpuRenderStageSpecification.category.
+inline constexpr uint32_t kStageOther = 0, kStageCompute = 2;
+/// GpuCounterDescriptor's groups of counters, of which the page of kernels shows the last.
+inline constexpr uint32_t kGroupSystem = 1, kGroupMemory = 5, kGroupCompute = 6;
+/// GpuCounterSpec.value_direction: a value holds from its time on.
+inline constexpr uint32_t kForwardsLooking = 2;
+
 enum class CounterUnit : uint32_t { kNone = 0, kNanoseconds = 1, kCount = 2, kBytes = 3 };
 
 /// The annotations, category and name of an event, encoded and ready to copy into packets.
@@ -120,6 +202,8 @@ class EventBody {
   void add_bytes(std::string_view bytes) {
     if (annotations_) bytes_.append(bytes);
   }
+  /// Appends a message as a field of the event.
+  void add_message(uint32_t field, std::string_view message);
   const std::string& bytes() const { return bytes_; }
   void clear() { bytes_.clear(); }
 
@@ -131,11 +215,20 @@ class EventBody {
   bool annotations_ = true;
 };
 
+/// A file of packets, and the numbers that all of its sequences take from one row.
+struct PacketFile {
+  OutputFile& file;
+  uint64_t next_track = 1;    // ids are small so that they take few bytes
+  uint32_t next_context = 1;  // Perfetto tells contexts apart by number alone
+};
+
 /// Writes the packets of one sequence into a file, which must outlive this object. Event times must not go backwards;
 /// times that do are moved up.
 class Packets {
  public:
-  explicit Packets(OutputFile& file) : file_(file) {}
+  /// `machine`: the number of the machine that the packets are about; 0 = the file has only one.
+  explicit Packets(PacketFile& file, uint32_t machine = 0)
+      : shared_(file), file_(file.file), machine_(machine), sequence_(machine == 0 ? 1 : machine) {}
 
   struct ClockValues {
     int64_t boottime, monotonic, raw, realtime;  // ns; negative = not known
@@ -144,20 +237,22 @@ class Packets {
   void begin(const ClockValues& at);
   void clock_snapshot(const ClockValues& at);
 
-  /// A new track id; ids are small so that they take few bytes.
-  uint64_t new_track() { return next_track_++; }
-  void process(uint64_t uuid, int64_t pid, std::string_view name, std::string_view command);
+  uint64_t new_track() { return shared_.next_track++; }
+  uint32_t new_context() { return shared_.next_context++; }
+  /// `label`: a word for the process beside its name; "" = none.
+  void process(uint64_t uuid, int64_t pid, std::string_view name, std::string_view command,
+               std::string_view label = {});
   void thread(uint64_t uuid, int64_t pid, int64_t tid, std::string_view name);
   void track(uint64_t uuid, uint64_t parent, std::string_view name);
   void counter(uint64_t uuid, uint64_t parent, std::string_view name, CounterUnit unit, std::string_view unit_name);
 
   /// The number of `text` in an interned field (interned_*); defines it in the file on first use. `text` must stay
   /// valid.
-  uint32_t intern(Field kind, std::string_view text);
+  uint32_t intern(uint32_t kind, std::string_view text);
   /// Assigns a number to a text that the caller remembers itself.
-  uint32_t intern_fresh(Field kind, std::string_view text);
+  uint32_t intern_fresh(uint32_t kind, std::string_view text);
   /// Adds an interned message; the caller assigns its number.
-  void intern_message(Field kind, std::string_view message);
+  void intern_message(uint32_t kind, std::string_view message);
 
   void slice_begin(int64_t time, uint64_t track, std::string_view body, std::string_view more, bool flow,
                    uint64_t flow_id) {
@@ -171,6 +266,10 @@ class Packets {
   void counter_value(int64_t time, uint64_t track, int64_t value);
   void counter_value(int64_t time, uint64_t track, double value);
   void sample(int64_t time, int64_t pid, int64_t tid, uint32_t callstack);
+  /// A packet with the message `field` at `time`, its content in parts. It carries what was interned since the last.
+  void message(int64_t time, uint32_t field, std::initializer_list<std::string_view> parts);
+  /// A packet without a time of its own about the machine: field packet_gpu_info or packet_system_info.
+  void fact(uint32_t field, std::string_view content);
 
  private:
   void event(int64_t time, uint32_t type, uint64_t track, std::string_view body, std::string_view more, bool flow,
@@ -179,8 +278,12 @@ class Packets {
   void descriptor(const std::string& track_descriptor);
   uint64_t delta(int64_t time);
 
+  // The fields by which a reader finds the state of the sequence.
+  void add_sequence(protozero::pbf_writer& out) const;
+
+  PacketFile& shared_;
   OutputFile& file_;
-  uint64_t next_track_ = 1;
+  uint32_t machine_, sequence_;
   int64_t last_ = 0, first_ = 0;
   std::string interned_;  // for the next packet
   struct Index {

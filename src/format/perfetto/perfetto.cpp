@@ -6,11 +6,15 @@
 #include <cstring>
 #include <deque>
 #include <queue>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/files/output_file.h"
+#include "format/perfetto/encode.h"
+#include "format/perfetto/gpu_model.h"
 #include "format/perfetto/packets.h"
+#include "format/perfetto/work_ids.h"
 #include "format/shared/rocprof_words.h"
 #include "trace/read/rows.h"
 #include "walk/calls/launches.h"
@@ -51,78 +55,92 @@ namespace {
 // Up to this many rows of a dimension, keeps encoded names. Beyond it, encodes them each time and does not intern them.
 constexpr int64_t kMostRemembered = 1 << 18;
 
-class Exporter {
- public:
-  Exporter(const trace::Trace& trace, const ExportOptions& options, OutputFile& file, OutputClock clock)
-      : trace_(trace),
-        options_(options),
-        file_(file),
-        packets_(file),
-        clock_(std::move(clock)),
-        agents_(trace, options.process),
-        tracks_(trace, agents_, options),
-        kernels_(trace, options),
-        timeline_(trace, options, options.group_by_queue, ~0ull) {
-    more_.keep_annotations(options.annotations);
-    scratch_.keep_annotations(options.annotations);
-    if (options.kernel_rename) launches_ = std::make_unique<Launches>(trace, Launches::Around::kRanges);
-    processes_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kProcess), 1)));
-    track_facts_.resize(static_cast<size_t>(std::max<int64_t>(trace.rows(Table::kTrack), 1)));
+// What the machines of a trace share.
+struct Scene {
+  Scene(const trace::Trace& shown, const ExportOptions& wanted, OutputFile& to, OutputClock times)
+      : trace(shown),
+        options(wanted),
+        file{to},
+        clock(std::move(times)),
+        agents(trace, options.process),
+        tracks(trace, agents, options),
+        kernels(trace, options),
+        timeline(trace, options, options.group_by_queue, ~0ull) {
+    if (options.kernel_rename) launches = std::make_unique<Launches>(trace, Launches::Around::kRanges);
   }
 
-  Status run() {
+  const trace::Trace& trace;
+  const ExportOptions& options;
+  PacketFile file;
+  OutputClock clock;
+  Agents agents;
+  Tracks tracks;
+  KernelNames kernels;
+  Timeline timeline;
+  std::unique_ptr<Launches> launches;
+  std::unique_ptr<WorkIds> ids;  // for Perfetto's model of GPUs
+};
+
+// Writes what happened on one machine.
+class Exporter {
+ public:
+  // `machine`: its number; 0 = the only one. `pids`: of the rows of table process that ran there; 0 for others.
+  Exporter(Scene& scene, uint32_t machine, std::vector<int64_t> pids, std::string_view host)
+      : trace_(scene.trace),
+        options_(scene.options),
+        packets_(scene.file, machine),
+        clock_(scene.clock),
+        agents_(scene.agents),
+        tracks_(scene.tracks),
+        kernels_(scene.kernels),
+        timeline_(scene.timeline),
+        launches_(scene.launches.get()),
+        pids_(std::move(pids)),
+        host_(host) {
+    more_.keep_annotations(options_.annotations);
+    scratch_.keep_annotations(options_.annotations);
+    if (scene.ids != nullptr)
+      gpu_ =
+          std::make_unique<GpuModel>(GpuModel::Scene{trace_, options_, tracks_, kernels_, *scene.ids, pids_}, packets_);
+    processes_.resize(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kProcess), 1)));
+    track_facts_.resize(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kTrack), 1)));
+  }
+
+  Status begin() {
     TACHO_TRY(write_head());
-    TACHO_TRY(read_launch_stacks());
+    if (!host_.empty()) {
+      std::string info;
+      add_text(info, system_machine_name, host_);
+      packets_.fact(packet_system_info, info);
+    }
+    if (gpu_ != nullptr) TACHO_TRY(gpu_->describe());
     for (int64_t shape = 1; shape < trace_.rows(Table::kAllocationShape); ++shape)
       calls_allocate_ |= trace_.cell(Table::kAllocationShape, shape, column::AllocationShape::level) ==
                          static_cast<int64_t>(event::AllocationLevel::kRuntime);
-    TACHO_TRY(timeline_.run(*this));
+    return read_launch_stacks();
+  }
+  void finish() {
     close_samples(std::numeric_limits<int64_t>::max());
     flush_counters(std::numeric_limits<int64_t>::max());
-    if (launches_ == nullptr) return {};
-    options_.remark_forgotten(launches_->forgotten());
-    return launches_->status();
-  }
-
-  // Visitor of Timeline
-
-  bool keep_going(uint64_t done, uint64_t all) const {
-    if (options_.progress != nullptr) options_.progress->at(done, all);
-    return !file_.failed();
-  }
-
-  void lane_opened(uint32_t number) {
-    if (lanes_.size() <= number) lanes_.resize(number + 1);
-    const Lane& lane = timeline_.lane(number);
-    uint64_t& uuid = lanes_[number];
-    const int64_t process = tracks_.process(lane.track);
-    const uint64_t parent = process_track(process);
-    const std::string name = options_.rocprof_sys ? rocprof_sys_track(lane.track) : tracks_.name(lane.track);
-    const int64_t tid = tracks_.own_tid(lane.track);
-    uuid = packets_.new_track();
-    if (tid > 0 && tid <= 0x7fffffff && lane.index == 0) {
-      packets_.thread(uuid, tracks_.pid(process), tid, name);
-    } else {
-      packets_.track(uuid, parent, name);
-    }
+    if (gpu_ != nullptr) gpu_->fall(std::numeric_limits<int64_t>::max());
   }
 
   void begin(const Happening& what) {
     const int64_t time = advance(what.start);
-    more_.clear();
-    const std::string_view body = describe(what);
-    packets_.slice_begin(time, lanes_[what.lane], body, more_.bytes(), what.correlation != 0, flow_id(what));
-    if (counts_bytes(what)) copy_bytes(what, time, what.cell<column::Copy::bytes>());
-    if (what.table == Table::kDispatch) {
-      auto& facts = track_facts_[static_cast<size_t>(what.track)];
-      facts.last_start = what.start;
-      facts.last_end = what.end;
+    if (gpu_ != nullptr && GpuModel::takes(what.table)) {
+      work(what, time);
+    } else {
+      more_.clear();
+      const std::string_view body = describe(what);
+      const bool flow = has_flow(what);
+      packets_.slice_begin(time, lane(what.lane), body, more_.bytes(), flow, flow_id(what));
     }
+    begin_counts(what, time);
   }
 
   void end(const Happening& what, int64_t end) {
     const int64_t time = advance(end);
-    packets_.slice_end(time, lanes_[what.lane]);
+    if (gpu_ == nullptr || !GpuModel::takes(what.table)) packets_.slice_end(time, lane(what.lane));
     if (counts_bytes(what)) copy_bytes(what, time, -what.cell<column::Copy::bytes>());
   }
 
@@ -140,12 +158,74 @@ class Exporter {
         break;
     }
     const int64_t time = advance(what.start);
+    if (gpu_ != nullptr && GpuModel::takes(what.table)) return work(what, time);
     more_.clear();
     const std::string_view body = describe(what);
-    packets_.instant(time, lanes_[what.lane], body, more_.bytes(), what.correlation != 0, flow_id(what));
+    const bool flow = has_flow(what);
+    packets_.instant(time, lane(what.lane), body, more_.bytes(), flow, flow_id(what));
   }
 
  private:
+  int64_t pid(int64_t process) const { return pids_[static_cast<size_t>(process)]; }
+
+  // The track of a lane, described before its first event.
+  uint64_t lane(uint32_t number) {
+    if (lanes_.size() <= number) lanes_.resize(number + 1);
+    uint64_t& uuid = lanes_[number];
+    if (uuid == 0) open_lane(number, uuid);
+    return uuid;
+  }
+
+  void open_lane(uint32_t number, uint64_t& uuid) {
+    const Lane& lane = timeline_.lane(number);
+    const int64_t process = tracks_.process(lane.track);
+    const uint64_t parent = process_track(process);
+    const std::string name = options_.rocprof_sys ? rocprof_sys_track(lane.track) : tracks_.name(lane.track);
+    const int64_t tid = tracks_.own_tid(lane.track);
+    uuid = packets_.new_track();
+    if (tid > 0 && tid <= 0x7fffffff && lane.index == 0) {
+      packets_.thread(uuid, pid(process), tid, name);
+    } else {
+      packets_.track(uuid, parent, name);
+    }
+  }
+
+  void begin_counts(const Happening& what, int64_t time) {
+    if (counts_bytes(what)) copy_bytes(what, time, what.cell<column::Copy::bytes>());
+    if (what.table == Table::kDispatch) {
+      auto& facts = track_facts_[static_cast<size_t>(what.track)];
+      facts.last_start = what.start;
+      facts.last_end = what.end;
+    }
+  }
+
+  // A kernel, copy or fill in Perfetto's model of GPUs.
+  void work(const Happening& what, int64_t time) {
+    std::string_view renamed;
+    if (what.table == Table::kDispatch && launches_ != nullptr)
+      if (const int64_t label = label_around(what); label != 0) renamed = trace_.string(label);
+    gpu_->work(what, time, timeline_.track_of(what.track), renamed);
+  }
+
+  // The name (row of a string) of the marker around the launch of a kernel, for --kernel-rename; 0 = none.
+  int64_t label_around(const Happening& what) {
+    const Launch* const launch = launches_->find(tracks_.process(what.track), what.correlation, what.start);
+    return launch == nullptr || launch->label == 0 ? 0 : trace_.cell(Table::kLabel, launch->label, column::Label::name);
+  }
+
+  // In the model of GPUs an arrow leads from a call to work by the work's id, which becomes part of more_, and to other
+  // slices as without it.
+  bool has_flow(const Happening& what) {
+    if (what.correlation == 0) return false;
+    if (gpu_ == nullptr || what.table != Table::kApi) return true;
+    const int64_t process = tracks_.process(what.track);
+    submissions_.clear();
+    gpu_->ids().each(process, what.correlation,
+                     [&](uint64_t id) { add_number(submissions_, gpu_correlation_submissions, id); });
+    if (!submissions_.empty()) more_.add_message(event_gpu_correlation, submissions_);
+    return gpu_->ids().has_others(process, what.correlation);
+  }
+
   struct TrackFacts {
     bool described = false;
     std::string annotations;                             // agent, queue, stream
@@ -188,8 +268,10 @@ class Exporter {
     uint64_t& uuid = processes_[static_cast<size_t>(process)];
     if (uuid == 0) {
       uuid = packets_.new_track();
-      packets_.process(uuid, tracks_.pid(process), tracks_.process_name(process),
-                       trace_.text(Table::kProcess, process, column::Process::command));
+      const int64_t rank = trace_.cell(Table::kProcess, process, column::Process::rank);
+      packets_.process(uuid, pid(process), tracks_.process_name(process),
+                       trace_.text(Table::kProcess, process, column::Process::command),
+                       gpu_ != nullptr && rank != kUnknown ? fmt::format("rank {}", rank) : std::string());
     }
     return uuid;
   }
@@ -198,7 +280,9 @@ class Exporter {
   int64_t advance(int64_t raw) {
     if (!counters_.empty() || !zeros_.empty()) flush_counters(raw);
     if (raw >= samples_close_) close_samples(raw);
-    return clock_(raw);
+    const int64_t time = clock_(raw);
+    if (gpu_ != nullptr && gpu_->next_fall() < time) gpu_->fall(time);
+    return time;
   }
 
   static uint64_t flow_id_of(int64_t process, int64_t correlation) {
@@ -380,9 +464,7 @@ class Exporter {
     });
     if (launches_ != nullptr) {
       // --kernel-rename: the name depends on the marker around the launch.
-      const Launch* const launch = launches_->find(tracks_.process(what.track), what.correlation, what.start);
-      if (launch != nullptr && launch->label != 0) {
-        const int64_t string = trace_.cell(Table::kLabel, launch->label, column::Label::name);
+      if (const int64_t string = label_around(what); string != 0) {
         set_name(more_, string, trace_.string(string));
       } else {
         more_.name(kernel_name(trace_.cell(Table::kKernel, what.dim, column::Kernel::name), what.dim));
@@ -511,6 +593,8 @@ class Exporter {
 
   void reading(const Happening& what) {
     const int64_t time = advance(what.start);
+    if (gpu_ != nullptr && gpu_->reads(what.track))
+      return gpu_->reading(what.track, time, what.cell<column::Reading::value>().value());
     TrackFacts& facts = track_facts_[static_cast<size_t>(what.track)];
     if (facts.counter == 0) {
       const auto cell = [&](int at) { return trace_.cell(Table::kTrack, what.track, at); };
@@ -562,6 +646,12 @@ class Exporter {
         const int64_t device = trace_.cell(Table::kTrack, counted.track, column::Track::device);
         const int64_t process = tracks_.process(counted.track);
         const TrackFacts& facts = track_facts_[static_cast<size_t>(counted.track)];
+        if (gpu_ != nullptr) {
+          const bool known = facts.last_start == counted.start && facts.last_end != kUnknown;
+          gpu_->kernel_counters(counted.track, clock_(counted.start), known ? clock_(facts.last_end) : kUnknown,
+                                counted.sums.values());
+          continue;
+        }
         for (const auto& [counter, sum] : counted.sums.values()) {
           uint64_t& uuid = counter_tracks_[{process * 65537 + device, counter}];
           counter_track(uuid, process_track(process),
@@ -593,7 +683,7 @@ class Exporter {
     process_track(process);
     const uint32_t stack = callstack(what.dim);
     const int64_t tid = tracks_.tid(what.track);
-    packets_.sample(time, tracks_.pid(process), tid > 0 ? tid : tracks_.pid(process), stack);
+    packets_.sample(time, pid(process), tid > 0 ? tid : pid(process), stack);
   }
 
   // rocprof-sys draws the frames of a sample as nested slices, outermost first, for the time that the sample stands
@@ -695,7 +785,8 @@ class Exporter {
     Status status;
     for (const auto& samples : trace::chunks<S::track, S::duration, S::dim, S::correlation>(trace_, status))
       for (size_t i = 0; i < samples.size(); ++i)
-        if (samples.duration[i] == 0 && samples.correlation[i] != 0 && launch_stacks_.size() < 2'000'000)
+        if (samples.duration[i] == 0 && samples.correlation[i] != 0 && launch_stacks_.size() < 2'000'000 &&
+            pid(tracks_.process(samples.track[i])) != 0)
           launch_stacks_[{tracks_.process(samples.track[i]), samples.correlation[i]}] = samples.dim[i];
     return status;
   }
@@ -818,15 +909,18 @@ class Exporter {
   };
 
   const trace::Trace& trace_;
-  ExportOptions options_;
-  OutputFile& file_;
+  const ExportOptions& options_;
   Packets packets_;
-  OutputClock clock_;
-  Agents agents_;
-  Tracks tracks_;
-  KernelNames kernels_;
-  Timeline timeline_;
-  std::unique_ptr<Launches> launches_;
+  OutputClock& clock_;
+  const Agents& agents_;
+  const Tracks& tracks_;
+  KernelNames& kernels_;
+  const Timeline& timeline_;
+  Launches* launches_;
+  std::vector<int64_t> pids_;
+  std::string host_;
+  std::unique_ptr<GpuModel> gpu_;
+  std::string submissions_;
   std::vector<uint64_t> processes_, lanes_;
   std::vector<TrackFacts> track_facts_;
   std::vector<std::string> bodies_[event::kFactTables];
@@ -849,6 +943,78 @@ class Exporter {
   std::unordered_set<std::string> kept_;
 };
 
+// The machines of a trace, each with packets of its own: numbers, names and clocks of one say nothing about another.
+// Without the model of GPUs all of a trace is one machine.
+class Machines {
+ public:
+  explicit Machines(Scene& scene) : scene_(scene) {
+    const trace::Trace& trace = scene.trace;
+    const int64_t processes = std::max<int64_t>(trace.rows(Table::kProcess), 1);
+    of_process_.assign(static_cast<size_t>(processes), 0);
+    std::vector<int64_t> hosts;
+    for (int64_t process = 1; process < processes && scene.ids != nullptr; ++process) {
+      const int64_t host = trace.cell(Table::kProcess, process, column::Process::host);
+      const auto known = std::find(hosts.begin(), hosts.end(), host);
+      of_process_[static_cast<size_t>(process)] = static_cast<size_t>(known - hosts.begin());
+      if (known == hosts.end()) hosts.push_back(host);
+    }
+    const bool several = hosts.size() > 1;
+    for (size_t at = 0; at < std::max<size_t>(hosts.size(), 1); ++at)
+      exporters_.push_back(
+          std::make_unique<Exporter>(scene, several ? static_cast<uint32_t>(at) + 1 : 0, pids_of(at, several),
+                                     at < hosts.size() ? trace.string(hosts[at]) : std::string_view()));
+  }
+
+  Status run() {
+    for (const auto& exporter : exporters_) TACHO_TRY(exporter->begin());
+    TACHO_TRY(scene_.timeline.run(*this));
+    for (const auto& exporter : exporters_) exporter->finish();
+    if (scene_.launches == nullptr) return {};
+    scene_.options.remark_forgotten(scene_.launches->forgotten());
+    return scene_.launches->status();
+  }
+
+  // Visitor of Timeline
+
+  bool keep_going(uint64_t done, uint64_t all) const {
+    if (scene_.options.progress != nullptr) scene_.options.progress->at(done, all);
+    return !scene_.file.file.failed();
+  }
+  void lane_opened(uint32_t /*lane*/) {}
+  void begin(const Happening& what) { of(what).begin(what); }
+  void end(const Happening& what, int64_t end) { of(what).end(what, end); }
+  void point(const Happening& what) { of(what).point(what); }
+
+ private:
+  // The pids of a machine's processes; row 0 is on every machine, since devices that no process reported may be on any.
+  // Of several machines each has its own pids: only one that two processes of a machine share needs another number.
+  std::vector<int64_t> pids_of(size_t machine, bool several) const {
+    std::vector<int64_t> pids(of_process_.size());
+    std::set<int64_t> taken;
+    for (size_t process = 0; process < pids.size(); ++process) {
+      if (process != 0 && of_process_[process] != machine) continue;
+      const auto row = static_cast<int64_t>(process);
+      const int64_t own = scene_.trace.cell(Table::kProcess, row, column::Process::pid);
+      const bool good = several && process != 0 && own > 0 && own <= 0x7fffffff && taken.insert(own).second;
+      pids[process] = good ? own : scene_.tracks.pid(row);
+    }
+    return pids;
+  }
+
+  Exporter& of(const Happening& what) {
+    if (exporters_.size() == 1) return *exporters_[0];
+    const int64_t process = scene_.tracks.process(what.track);
+    if (process != 0) return *exporters_[of_process_[static_cast<size_t>(process)]];
+    const int64_t device = scene_.trace.cell(Table::kTrack, what.track, column::Track::device);
+    return *exporters_[of_process_[static_cast<size_t>(
+        scene_.trace.cell(Table::kDevice, device, column::Device::process))]];
+  }
+
+  Scene& scene_;
+  std::vector<size_t> of_process_;
+  std::vector<std::unique_ptr<Exporter>> exporters_;
+};
+
 }  // namespace
 
 Status write_perfetto(const trace::Trace& trace, const ExportTarget& target, const ExportOptions& options,
@@ -856,8 +1022,12 @@ Status write_perfetto(const trace::Trace& trace, const ExportTarget& target, con
   TACHO_TRY(check_has_events(trace));
   TACHO_ASSIGN(OutputFile file, OutputFile::create(target.file, options.overwrite));
   TACHO_ASSIGN(OutputClock clock, OutputClock::make(trace, OutputClock::Clock::kBoottime));
-  Exporter exporter(trace, options, file, std::move(clock));
-  TACHO_TRY(exporter.run());
+  Scene scene(trace, options, file, std::move(clock));
+  if (options.gpu_model && !options.rocprof_sys) {
+    TACHO_ASSIGN(WorkIds ids, WorkIds::make(trace, options));
+    scene.ids = std::make_unique<WorkIds>(std::move(ids));
+  }
+  TACHO_TRY(Machines(scene).run());
   TACHO_TRY(file.commit());
   written.push_back(target.file);
   return {};

@@ -129,7 +129,7 @@ void TraceReader::unread(uint32_t event) {
     case packet_process_descriptor:
     case packet_track_descriptor:
     case packet_gpu_info:
-    case 45:  // system_info
+    case packet_system_info:
     case 46:  // trigger
     case 47:  // packages_list
     case 63:  // gpu_log

@@ -19,6 +19,7 @@ struct ExportOptions : walk::EventFilter, walk::Naming {
   bool statistics = false;     // csv: also *_stats.csv files
   uint64_t minimum_bytes = 0;  // csv: write no file if all together would be smaller
   int rpd_schema = 2;
+  bool gpu_model = true;                        // pftrace: device work in Perfetto's model of GPUs, not as slices
   bool rocprof_sys = false;                     // pftrace: tracks, categories and samples like rocprof-sys
   bool annotations = true;                      // pftrace: write the events' arguments
   report::Progress* progress = nullptr;         // gets updates now and then; may be null

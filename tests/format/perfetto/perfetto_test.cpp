@@ -16,7 +16,9 @@ namespace {
 
 namespace row = event::row;
 
-PerfettoTrace perfetto_of(const trace::Trace& trace, const format::ExportOptions& options = {}) {
+// As AMD's tools write it.
+PerfettoTrace perfetto_of(const trace::Trace& trace, format::ExportOptions options = {}) {
+  options.gpu_model = false;
   Folder folder;
   std::vector<std::string> written;
   const Status done = format::write_perfetto(trace, {folder / "t.pftrace", "", ""}, options, written);

@@ -280,6 +280,7 @@ Status choose_export(const Given& given, Plan& plan) {
     plan.options.minimum_bytes = static_cast<uint64_t>(kilobytes * 1024);
   }
   plan.options.overwrite = given.on("overwrite");
+  plan.options.gpu_model = false;  // as rocprofv3 writes it
   return {};
 }
 

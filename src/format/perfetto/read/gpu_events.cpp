@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "event/times.h"
 #include "format/import/words.h"
+#include "format/perfetto/counter_units.h"
 #include "format/perfetto/wire.h"
 
 namespace tacho::format::perfetto {
@@ -19,13 +20,21 @@ namespace row = event::row;
 
 namespace {
 
-std::string_view unit_word(uint64_t unit) {
-  static constexpr std::string_view kWords[] = {
-      "",   "bit", "kbit", "Mbit",     "Gbit",   "Tbit",       "Pbit",      "B",           "kB", "MB", "GB",
-      "TB", "PB",  "Hz",   "kHz",      "MHz",    "GHz",        "THz",       "PHz",         "ns", "us", "ms",
-      "s",  "min", "h",    "vertices", "pixels", "triangles",  "mW",        "W",           "kW", "J",  "V",
-      "A",  "C",   "F",    "K",        "%",      "primitives", "fragments", "instructions"};
-  return unit < std::size(kWords) ? kWords[unit] : std::string_view();
+bool spec_counts_kernels(std::string_view spec) {
+  bool kernels = false, forwards = false;
+  for (WireFields field(spec); field.next();) {
+    if (field.number() == spec_groups) field.each_number([&](uint64_t group) { kernels |= group == kGroupCompute; });
+    if (field.number() == spec_direction) forwards = field.value() == kForwardsLooking;
+  }
+  return kernels && forwards;
+}
+
+// A unit that Perfetto does not have stands at the end of tacho's descriptions: "Waves. Unit: waves".
+void take_own_unit(std::string& text, std::string& unit) {
+  const size_t at = text.rfind(kUnitBefore);
+  if (!unit.empty() || at == std::string::npos || (at > 0 && text[at - 1] != ' ')) return;
+  unit = text.substr(at + kUnitBefore.size());
+  text.resize(at > 0 ? at - 1 : 0);
 }
 
 // {x, y, z} of a Dim3; a dimension that is not written is 0, which means 1.
@@ -38,16 +47,31 @@ void put_extent(int64_t (&extent)[3], std::string_view message) {
 
 }  // namespace
 
-void GpuEvents::launch(const EventPacket& packet, std::string_view message) {
-  facts_.grid_in_items = false;
+bool counts_kernels(std::string_view interned_descriptor) {
+  for (WireFields field(interned_descriptor); field.next();)
+    if (field.number() == counter_descriptor)
+      for (WireFields spec(field.bytes()); spec.next();)
+        if (spec.number() == descriptor_specs && spec_counts_kernels(spec.bytes())) return true;
+  return false;
+}
+
+void GpuEvents::launch(const EventPacket& packet, std::string_view message, Stage& stage) {
   for (WireFields field(message); field.next();) {
-    if (field.number() == launch_grid) put_extent(facts_.grid, field.bytes());
-    if (field.number() == launch_group) put_extent(facts_.group, field.bytes());
+    if (field.number() == launch_grid || field.number() == launch_group) {
+      stage.launched = true;
+      put_extent(field.number() == launch_grid ? facts_.grid : facts_.group, field.bytes());
+      if (field.number() == launch_grid) facts_.grid_in_items = false;
+    }
     if (field.number() != launch_arguments || packet.interned == nullptr) continue;
     const ComputeArgument argument = compute_argument(field.bytes(), *packet.interned);
     FactValue value;
-    value.is_number = true;
+    value.is_number = argument.is_number;
     value.number = argument.number;
+    value.text = argument.text;
+    value.row = argument.known.text;
+    value.agent = argument.known.agent;
+    value.cpu = argument.known.cpu;
+    if (argument.key == FactKey::kMemoryKind) stage.memory = imported::memory_kind(argument.text);
     put_fact(facts_, argument.key, value, writer_);
   }
 }
@@ -149,8 +173,7 @@ void GpuEvents::parse(const EventPacket& packet, std::string_view message, Stage
           if (const ComputeKernel* const kernel = interned->kernels.find(field.value())) stage.kernel = *kernel;
         break;
       case stage_launch:
-        stage.launched = true;
-        launch(packet, field.bytes());
+        launch(packet, field.bytes(), stage);
         break;
       case stage_waits:
         field.each_number([&](uint64_t) { ++stage.waits; });
@@ -180,17 +203,24 @@ int64_t GpuEvents::process_of(const EventPacket& packet, const Stage& stage, con
   return lines_.process(packet.machine, pid != kUnknown ? pid : 0);
 }
 
+// "GPU-1" by the number of the GPU in the file; 0 is the host.
+int64_t GpuEvents::end_of_copy(const AgentLabel& label, uint32_t machine) {
+  return label.word == AgentLabel::Word::kGpu ? lines_.device(label.number, machine) : 0;
+}
+
 int64_t GpuEvents::queue_of(int64_t process, int64_t device, const Stage& stage, const EventPacket& packet) {
-  const int64_t context = facts_.queue.context != kUnknown ? facts_.queue.context : static_cast<int64_t>(stage.context);
-  if (facts_.queue.stream != kUnknown)
-    return lines_.queue_track(process, device, facts_.queue.stream, context,
-                              writer_.string(fmt::format("stream {}", facts_.queue.stream)));
+  QueueFacts& facts = facts_.queue;
+  if (facts.context == kUnknown) facts.context = static_cast<int64_t>(stage.context);
+  if (facts.stream != kUnknown)
+    return lines_.queue_track(process, device, packet.machine, facts,
+                              writer_.string(fmt::format("stream {}", facts.stream)));
   // A queue is named by its specification; queues and stages share their numbers.
   int64_t name = 0;
   if (packet.interned != nullptr)
     if (const StageWords* const queue = packet.interned->stages.find(stage.queue)) name = queue->text;
   if (name == 0 && stage.queue < old_queues_.size()) name = old_queues_[stage.queue].text;
-  return lines_.queue_track(process, device, static_cast<int64_t>(stage.queue), context, name);
+  if (facts.queue == kUnknown) facts.queue = static_cast<int64_t>(stage.queue);
+  return lines_.queue_track(process, device, packet.machine, facts, name);
 }
 
 void GpuEvents::render_stage(const EventPacket& packet, std::string_view message) {
@@ -213,17 +243,28 @@ void GpuEvents::render_stage(const EventPacket& packet, std::string_view message
   made.process = process_of(packet, stage, call);
   const auto gpu = static_cast<int64_t>(stage.gpu);
   made.device = lines_.device(gpu, packet.machine);
+  made.of_gpu = true;
   made.track = queue_of(made.process, made.device, stage, packet);
   made.correlation = facts_.correlation > 0 ? facts_.correlation : call != nullptr ? call->correlation : 0;
   made.graph_node = std::max<int64_t>(facts_.graph_node, 0);
-  made.number = table == Table::kCopy || table == Table::kFill ? facts_.bytes : kUnknown;
-  if (!facts_.collective.empty()) made.text = writer_.string(facts_.collective);
+  if (table == Table::kCopy || table == Table::kFill)
+    made.number = facts_.bytes;
+  else
+    made.number = facts_.dispatch_id > 0 ? facts_.dispatch_id - 1 : kUnknown;
+  made.text = facts_.arguments;
+  if (made.text == 0 && !facts_.collective.empty()) made.text = writer_.string(facts_.collective);
   const EventName& words = stage.has_name ? stage.name : stage.stage.words;
   const int64_t name = stage.has_name ? stage.name.text : stage.stage.text;
   switch (table) {
-    case Table::kCopy:
-      made.dim = writer_.dimension(imported::copy_shape(words.direction, made.device, words.from, words.to));
+    case Table::kCopy: {
+      row::CopyShape shape = imported::copy_shape(words.direction, made.device, words.from, words.to);
+      if (facts_.source.word != AgentLabel::Word::kNone)
+        shape.source_device = end_of_copy(facts_.source, packet.machine);
+      if (facts_.target.word != AgentLabel::Word::kNone)
+        shape.target_device = end_of_copy(facts_.target, packet.machine);
+      made.dim = writer_.dimension(shape);
       break;
+    }
     case Table::kFill: {
       const event::MemoryKind told = words.to != event::MemoryKind::kUnknown ? words.to : stage.memory;
       made.dim = writer_.dimension(row::FillShape{.memory = told, .device = made.device});
@@ -252,9 +293,11 @@ void GpuEvents::render_stage(const EventPacket& packet, std::string_view message
   rows_.add(made, known ? static_cast<int64_t>(stage.duration) : table == Table::kMarker ? 0 : kUnknown);
 }
 
-// The names of counters; `scope` tells apart descriptors whose numbers are their own.
+// The names of counters and of tacho's own groups; `scope` tells apart descriptors whose numbers are their own.
 void GpuEvents::descriptor(int64_t scope, std::string_view message) {
   constexpr size_t kMost = 1 << 16;
+  constexpr uint64_t kPerfettosGroups = 8;
+  const auto place = [&](uint64_t id) { return static_cast<uint64_t>(scope) << 32 | (id & UINT32_MAX); };
   for (WireFields field(message); field.next();) {
     if (field.number() != descriptor_specs || !field.is_bytes()) continue;
     uint64_t id = 0;
@@ -272,7 +315,24 @@ void GpuEvents::descriptor(int64_t scope, std::string_view message) {
           if (told.unit.size() < 64 && unit != 0) told.unit.append("/").append(unit_word(unit));
         });
     }
-    if (told_.size() < kMost) told_[static_cast<uint64_t>(scope) << 32 | (id & UINT32_MAX)] = std::move(told);
+    told.of_kernels = spec_counts_kernels(field.bytes());
+    take_own_unit(told.text, told.unit);
+    if (told_.size() < kMost) told_[place(id)] = std::move(told);
+  }
+  for (WireFields field(message); field.next();) {
+    if (field.number() != descriptor_groups || !field.is_bytes()) continue;
+    uint64_t group = 0;
+    std::string_view name;
+    for (WireFields inner(field.bytes()); inner.next();) {
+      if (inner.number() == counter_group_id) group = inner.value();
+      if (inner.number() == counter_group_name) name = inner.bytes().substr(0, 256);
+    }
+    if (group < kPerfettosGroups) continue;
+    for (WireFields inner(field.bytes()); inner.next();)
+      if (inner.number() == counter_group_counters)
+        inner.each_number([&](uint64_t id) {
+          if (const auto told = told_.find(place(id)); told != told_.end()) told.value().group = name;
+        });
   }
 }
 
@@ -325,8 +385,19 @@ void GpuEvents::counters(const EventPacket& packet, std::string_view message) {
       const auto told = told_.find(static_cast<uint64_t>(scope) << 32 | id);
       ToldCounter counter = told != told_.end() ? told->second : ToldCounter();
       if (counter.name.empty()) counter.name = fmt::format("counter {}", id);
+      // A file of tacho's has the counter's block as a group of its own.
+      const std::string block = counter.group.empty() ? "GPU" : is_own_group(counter.group) ? "" : counter.group;
       found.value() =
-          tracker_.counter_track({.device = device, .name = counter.name, .unit = counter.unit, .block = "GPU"});
+          counter.of_kernels
+              ? -writer_.dimension(row::Counter{.name = writer_.string(counter.name),
+                                                .unit = writer_.string(counter.unit),
+                                                .text = writer_.string(counter.text),
+                                                .block = writer_.string(block)})
+              : tracker_.counter_track({.device = device, .name = counter.name, .unit = counter.unit, .block = block});
+    }
+    if (found->second < 0) {
+      rows_.dispatch_counter(kUnknown, device, packet.time, -found->second, value);
+      continue;
     }
     writer_.add(row::Reading{.track = found->second, .start = packet.time, .value = std::bit_cast<int64_t>(value)});
   }

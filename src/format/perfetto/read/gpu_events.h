@@ -18,6 +18,10 @@ struct SubmittingCall {
   int64_t correlation = 0;
 };
 
+/// Whether an interned descriptor has counters of kernels: of the group for them, and with values that hold from their
+/// time on, which is then the kernel's start.
+bool counts_kernels(std::string_view interned_descriptor);
+
 class GpuEvents {
  public:
   GpuEvents(trace::TraceWriter& writer, imported::ImportTracker& tracker, TraceLines& lines, SliceRows& rows,
@@ -40,7 +44,8 @@ class GpuEvents {
   };
   void parse(const EventPacket& packet, std::string_view message, Stage& stage);
   void extra(std::string_view message, Stage& stage);
-  void launch(const EventPacket& packet, std::string_view message);
+  void launch(const EventPacket& packet, std::string_view message, Stage& stage);
+  int64_t end_of_copy(const AgentLabel& label, uint32_t machine);
   void specifications(std::string_view message);
   int64_t process_of(const EventPacket& packet, const Stage& stage, const SubmittingCall* call);
   int64_t queue_of(int64_t process, int64_t device, const Stage& stage, const EventPacket& packet);
@@ -56,11 +61,12 @@ class GpuEvents {
   EventFacts facts_;
   std::vector<StageWords> old_queues_, old_stages_;  // of the older specifications, by place
   tsl::robin_map<uint64_t, int64_t> old_contexts_;   // pids
-  NumberMap<3> counters_;                            // track by scope, number and GPU
+  NumberMap<3> counters_;                            // track or counter by scope, number and GPU
   tsl::robin_map<uint32_t, int64_t> inline_scopes_;  // by sequence
   tsl::robin_map<int64_t, bool> described_;          // scopes whose counters are known
   struct ToldCounter {
-    std::string name, unit, text;
+    std::string name, unit, text, group;
+    bool of_kernels = false;
   };
   tsl::robin_map<uint64_t, ToldCounter> told_;      // by scope and number
   tsl::robin_map<int64_t, int64_t> ends_;           // by queue: when its last kernel ended

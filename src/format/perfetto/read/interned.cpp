@@ -404,9 +404,17 @@ ComputeArgument compute_argument(std::string_view message, const InternedData& i
         break;
       case argument_int:
       case argument_uint:
+        argument.is_number = true;
         argument.number = field.signed_value();
         break;
+      case argument_string:
+        argument.text = field.bytes();
+        break;
+      case argument_string_iid:
+        if (const AnnotationText* const text = interned.annotation_texts.find(field.value())) argument.known = *text;
+        break;
       case argument_double:
+        argument.is_number = true;
         if (const double value = field.real(); value >= 0 && value < 9e15)
           argument.number = static_cast<int64_t>(value);
         break;

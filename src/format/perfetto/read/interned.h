@@ -206,10 +206,13 @@ class InternedData {
   uint64_t taken_ = 0, descriptor_bytes_ = 0;
 };
 
-/// The name and number of an argument of a kernel or launch (ExtraComputeArg), unless it is a text.
+/// An argument of a kernel or launch (ExtraComputeArg): a number, or a text.
 struct ComputeArgument {
   FactKey key = FactKey::kNone;
+  bool is_number = false;
   int64_t number = event::kUnknown;
+  std::string_view text;
+  AnnotationText known;  // of a text that the sequence has interned
 };
 ComputeArgument compute_argument(std::string_view message, const InternedData& interned);
 

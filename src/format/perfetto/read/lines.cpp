@@ -240,7 +240,30 @@ void TraceLines::process_tree(std::string_view message, uint32_t machine) {
   }
 }
 
-void TraceLines::gpu_info(std::string_view message) {
+void TraceLines::system_info(std::string_view message, uint32_t machine) {
+  for (WireFields field(message); field.next();)
+    if (field.number() == system_machine_name && machines_.size() < kMostNames) keep(machines_[machine], field.bytes());
+}
+
+// What GpuInfo has no field for comes back as it was.
+void TraceLines::gpu_fact(std::string_view message, imported::DeviceHint& hint) {
+  std::string_view key, value;
+  for (WireFields field(message); field.next();) {
+    if (field.number() == gpu_extra_key) key = field.bytes();
+    if (field.number() == gpu_extra_value) value = field.bytes();
+  }
+  constexpr size_t kMost = 256;
+  if (key == "uuid")
+    hint.uuid = value;
+  else if (key == "driver")
+    hint.driver = value;
+  else if (key == "type" && value == "CPU")
+    hint.kind = event::DeviceKind::kCpu;
+  else if (hint.properties.size() < kMost)
+    hint.properties.emplace_back(key, value);
+}
+
+void TraceLines::gpu_info(std::string_view message, uint32_t machine) {
   int64_t index = 0;
   for (WireFields field(message); field.next();) {
     if (field.number() != gpu_info_gpus || !field.is_bytes()) continue;
@@ -255,8 +278,11 @@ void TraceLines::gpu_info(std::string_view message) {
       if (inner.number() == gpu_uuid && text.size() <= 64)
         for (const char byte : text) hint.uuid += fmt::format("{:02x}", static_cast<unsigned char>(byte));
     }
-    if (hint.name.empty()) hint.name = model;
-    tracker_.describe(index++, std::move(hint), scope_);
+    for (WireFields inner(field.bytes()); inner.next();)
+      if (inner.number() == gpu_extra && inner.is_bytes()) gpu_fact(inner.bytes(), hint);
+    // Of several GPUs of one model the names have their numbers.
+    if (hint.name.empty() || hint.name == fmt::format("{} #{}", model, index)) hint.name = model;
+    tracker_.describe(index++, std::move(hint), scope(machine));
   }
 }
 
@@ -290,6 +316,7 @@ int64_t TraceLines::process(uint32_t machine, int64_t pid) {
                                : tracker_.process(pid, scope(machine));
   const auto set = [&](int cell, int64_t value) { writer_.update(Table::kProcess, process.row, cell, value); };
   std::string_view name = process.name;
+  int64_t run = 0;
   constexpr std::string_view kRank = " rank ";
   if (const size_t at = name.rfind(kRank); at != std::string_view::npos && at > 0) {
     std::string_view rest = name.substr(at + kRank.size());
@@ -301,14 +328,17 @@ int64_t TraceLines::process(uint32_t machine, int64_t pid) {
         if (machine == 0 && !host.empty()) set(column::Process::host, writer_.string(host));
         rest.remove_prefix(host.size());
       }
-      int64_t run = 0;
       if (take_text(rest, " run ") && take_number(rest, run) && scope_ == 0) set(column::Process::run, run);
       name = name.substr(0, at);
     }
   }
   if (!name.empty()) set(column::Process::name, writer_.string(name));
   if (!process.command.empty()) set(column::Process::command, writer_.string(process.command));
-  if (machine != 0) set(column::Process::host, writer_.string(fmt::format("machine {}", machine)));
+  const auto named = machines_.find(machine);
+  const bool known = named != machines_.end() && !named->second.empty();
+  if (known || machine != 0)
+    set(column::Process::host, writer_.string(known ? named->second : fmt::format("machine {}", machine)));
+  if (known && machine != 0 && scope_ == 0) set(column::Process::run, run);
   return process.row;
 }
 
@@ -521,15 +551,24 @@ TraceLine& TraceLines::resolved(uint32_t number, int64_t trusted_pid) {
   return line;
 }
 
-int64_t TraceLines::queue_track(int64_t process, int64_t device, int64_t native, int64_t context, int64_t name) {
-  const auto [found, fresh] = queue_tracks_.try_emplace({process, device, native, context, name, 0, -3}, 0);
-  if (fresh)
-    found.value() = writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
-                                                 .process = process,
-                                                 .device = device,
-                                                 .native = native,
-                                                 .context = context,
-                                                 .name = name});
+int64_t TraceLines::queue_track(int64_t process, int64_t device, uint32_t machine, const QueueFacts& facts,
+                                int64_t name) {
+  const bool streamed = facts.stream != kUnknown;
+  const int64_t native = streamed ? facts.stream : facts.queue, tid = std::max<int64_t>(facts.tid, 0);
+  const int64_t queue = streamed ? std::max<int64_t>(facts.queue, -1) : -2;
+  const auto [found, fresh] =
+      queue_tracks_.try_emplace({process, device, native, facts.context, name, tid, -5 - queue}, 0);
+  if (!fresh) return found->second;
+  found.value() = writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
+                                               .process = process,
+                                               .thread = tid != 0 ? thread(machine, process, tid) : 0,
+                                               .device = device,
+                                               .native = native,
+                                               .context = facts.context,
+                                               .name = name,
+                                               .category = streamed ? writer_.string("stream") : 0});
+  if (streamed && facts.queue != kUnknown && facts.queue != facts.stream)
+    writer_.property(Table::kTrack, found->second, "queue", std::to_string(facts.queue));
   return found->second;
 }
 

@@ -62,7 +62,10 @@ class TraceLines {
   void process_descriptor(std::string_view message, uint32_t machine);
   uint32_t thread_descriptor(uint64_t uuid, std::string_view message, uint32_t machine);
   void process_tree(std::string_view message, uint32_t machine);
-  void gpu_info(std::string_view message);
+  void gpu_info(std::string_view message, uint32_t machine);
+  void system_info(std::string_view message, uint32_t machine);
+  /// Says that the file has counters of dispatches.
+  void expect_dispatch_counters() { has_dispatch_counters_ = true; }
   /// The line of a uuid, described or not; UINT32_MAX if there are too many.
   uint32_t number(uint64_t uuid);
   /// The uuid of a sequence's thread, by its old descriptor, and of the lines of asynchronous events.
@@ -85,8 +88,8 @@ class TraceLines {
   void describe_device(int64_t gpu, std::string_view architecture);
   /// The line of a queue for device work on `line`.
   int64_t queue_track(TraceLine& line, const QueueFacts& facts);
-  /// The line of a queue that only its numbers tell; native: as in Track. `name`: a string's row.
-  int64_t queue_track(int64_t process, int64_t device, int64_t native, int64_t context, int64_t name);
+  /// The line of a queue that only its numbers tell: a stream's, or a queue's, and the context. `name`: a string's row.
+  int64_t queue_track(int64_t process, int64_t device, uint32_t machine, const QueueFacts& facts, int64_t name);
   /// A line of ranges of a process.
   int64_t range_track(int64_t process, std::string_view name);
   bool has_dispatch_counters() const { return has_dispatch_counters_; }
@@ -108,6 +111,7 @@ class TraceLines {
     return static_cast<uint64_t>(machine) << 32 | static_cast<uint32_t>(id);
   }
   imported::ScopeId scope(uint32_t machine);
+  static void gpu_fact(std::string_view message, imported::DeviceHint& hint);
   int64_t owner_of_rest() { return apart_ ? main_process() : 0; }
   void name_process(uint32_t machine, int64_t pid, std::string_view name, std::string_view command);
   void name_thread(uint32_t machine, int64_t pid, int64_t tid, std::string_view name);
@@ -129,6 +133,7 @@ class TraceLines {
   tsl::robin_map<uint64_t, NamedProcess> processes_;
   tsl::robin_map<uint64_t, int64_t> thread_names_;  // by machine and tid: string rows
   tsl::robin_map<uint32_t, imported::ScopeId> scopes_;
+  tsl::robin_map<uint32_t, std::string> machines_;  // names by number
   NumberMap<2> threads_;
   NumberMap<2> named_threads_;  // tids by process's key and name: overlapping slices lie on further lines of that name
   NumberMap<7> queue_tracks_;

@@ -25,7 +25,11 @@ void SliceRows::add_timed(const SliceRow& from, int64_t duration) {
                               .ordinal = from.number,
                               .graph_node = from.graph_node,
                               .arguments = from.text};
-      if (keep_dispatches_) dispatches_.add({from.process, from.device, from.start}, {from.track, from.number});
+      if (keep_dispatches_) {
+        // Perfetto's counters of a GPU belong to no process.
+        const int64_t process = from.of_gpu ? kUnknown : from.process;
+        dispatches_.add({process, from.device, from.start}, {from.track, from.number});
+      }
       return unmeasured ? unmeasured_.take(row) : writer_.add(row);
     }
     case Table::kCopy: {
@@ -128,8 +132,9 @@ Status SliceRows::dispatch_counters() {
     const int64_t track =
         dispatch != nullptr
             ? dispatch->value.track
-            : writer_.dimension(row::Track{
-                  .kind = event::TrackKind::kQueue, .process = value.key.process, .device = value.key.device});
+            : writer_.dimension(row::Track{.kind = event::TrackKind::kQueue,
+                                           .process = value.key.process == kUnknown ? 0 : value.key.process,
+                                           .device = value.key.device});
     writer_.add(row::CounterValue{.track = track,
                                   .start = value.key.start,
                                   .ordinal = dispatch != nullptr ? dispatch->value.ordinal : ordinal,

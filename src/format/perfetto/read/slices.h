@@ -18,6 +18,7 @@ namespace tacho::format::perfetto {
 struct SliceRow {
   event::Table table = event::Table::kMarker;
   bool unfinished = false;  // its end is only the trace's
+  bool of_gpu = false;      // its counters belong to the GPU
   int64_t track = 0, start = 0, dim = 0, correlation = 0;
   int64_t process = 0, device = 0;   // rows; of dispatches
   int64_t number = event::kUnknown;  // bytes, result, payload or ordinal

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "format/perfetto/read/gpu_events.h"
+
 namespace tacho::format::perfetto {
 
 using event::kUnknown;
@@ -33,6 +35,8 @@ uint64_t thread_uuid_of(const PacketHead& head) {
 void Survey::keys(std::string_view interned, SequenceState& state) {
   constexpr uint64_t kMost = 1 << 20;
   for (WireFields field(interned); field.next();) {
+    if (field.number() == interned_counter_descriptors && counts_kernels(field.bytes()))
+      lines_.expect_dispatch_counters();
     if (field.number() != interned_annotation_names || !field.is_bytes()) continue;
     uint64_t iid = 0;
     std::string_view text;
@@ -128,7 +132,10 @@ void Survey::take(const PacketHead& head, SequenceState& state) {
       lines_.process_tree(head.body, head.machine);
       break;
     case packet_gpu_info:
-      lines_.gpu_info(head.body);
+      lines_.gpu_info(head.body, head.machine);
+      break;
+    case packet_system_info:
+      lines_.system_info(head.body, head.machine);
       break;
     default:
       break;

@@ -7,6 +7,24 @@
 
 namespace tacho::format::rocpd {
 
+namespace {
+
+// AMD's summary takes those regions for calls whose category is a word, "_" and more.
+std::string_view category_of(event::Domain domain) {
+  switch (domain) {
+    case event::Domain::kPython:
+      return "PYTHON_API";
+    case event::Domain::kHost:
+      return "HOST_API";
+    case event::Domain::kOperator:
+      return "OPERATOR_API";
+    default:
+      return api_domain_name(domain);
+  }
+}
+
+}  // namespace
+
 RocpdWords::RocpdWords()
     : texts_{"KERNEL_DISPATCH",
              "MEMORY_COPY",
@@ -24,7 +42,7 @@ RocpdWords::RocpdWords()
              "FREE",
              "tacho",
              "HIP_GRAPH"} {
-  for (size_t i = 0; i < domains_.size(); ++i) domains_[i] = code(api_domain_name(static_cast<event::Domain>(i)));
+  for (size_t i = 0; i < domains_.size(); ++i) domains_[i] = code(category_of(static_cast<event::Domain>(i)));
   for (size_t i = 0; i < directions_.size(); ++i) directions_[i] = code(copy_direction_name(static_cast<int64_t>(i)));
 }
 

@@ -128,6 +128,13 @@ class WrongCommand(harness.Case):
     def test_metrics_of_other_architectures(self):
         self.says("metrics", "valu-utilization", "--arch", "sm_90", needles=["on sm_90, but on", "gfx942", "tacho metrics valu-utilization"])
         self.says("metrics", "SQ_INSTS_VALU", needles=["is a counter", "chart-valu"])
+        self.says("metrics", "sq_insts_valu", needles=["is a counter", "chart-valu"])
+        self.says("metrics", "sm__inst_executed", needles=["is a counter; metrics of sm_", "sol-ipc-active"])
+        self.says("metrics", "sm__inst_executed_pipes", needles=["counters near it: sm__inst_executed_pipe_"])
+        self.says("metrics", "SQ_WAVE", needles=["counters near it: SQ_WAVES"])
+        self.says("metrics", "valuutilization", needles=["near it: sol-valu-utilization, valu-utilization"])
+        self.says("metrics", "pipe-alu-inst", needles=["is on sm_", "tacho metrics --arch sm_", "pipe-alu-inst"])
+        self.says("metrics", "pipe-alu-inst", "--arch", "gfx942", needles=["on gfx942, but on sm_", "tacho metrics --arch sm_"])
         self.says("metrics", "frobnicate", needles=["on any architecture"])
         result = self.run_command(TACHO, "metrics", "valu")
         self.assertIn(b"is the name of 2 metrics", result.stderr)

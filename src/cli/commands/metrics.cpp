@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
@@ -301,45 +303,87 @@ JsonValue value_of(const Catalog& catalog, const Metric& metric) {
                             {"counters", JsonValue::list_of(inputs_of(table, metric).counters)}});
 }
 
-// The metrics of `catalog` that read the counter `name`, or one that begins with it (sm__inst_executed.sum).
-std::string readers_of(const Catalog& catalog, std::string_view name) {
-  std::string out;
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+// How many characters both begin with, whatever their case.
+size_t common_prefix(std::string_view a, std::string_view b) {
+  const size_t most = std::min(a.size(), b.size());
+  size_t at = 0;
+  while (at < most && lower(a[at]) == lower(b[at])) ++at;
+  return at;
+}
+
+// What a catalog knows of the counter `name`, with or without what it adds up to (sm__inst_executed.sum, TCC_HIT_sum).
+struct Readers {
+  std::string slugs;              // of metrics that read it
+  std::vector<std::string> near;  // counters that begin as it does, most alike first
+};
+
+Readers readers_of(const Catalog& catalog, std::string_view name) {
+  Readers out;
   size_t count = 0;
-  constexpr size_t kShown = 6;
+  constexpr size_t kShown = 6, kNear = 3;
+  std::set<std::pair<size_t, std::string>> near;  // by what is not common
   for (const Block& block : catalog.blocks)
     for (const MetricTable& table : block.tables)
       for (const Metric& metric : table.metrics) {
-        const Inputs inputs = inputs_of(table, metric);
-        const auto at = inputs.counters.lower_bound(name);
-        if (at == inputs.counters.end() || !at->starts_with(name)) continue;
-        if (at->size() > name.size() && at->at(name.size()) != '.' && at->at(name.size()) != '_') continue;
-        if (++count <= kShown) out += fmt::format("{}{}", out.empty() ? "" : ", ", metric.slug);
+        bool reads = false;
+        for (const std::string& counter : inputs_of(table, metric).counters) {
+          const size_t common = common_prefix(counter, name);
+          const std::string_view rest = std::string_view(counter).substr(common);
+          if (common == name.size() && (rest.empty() || rest.starts_with('.') || rest == "_sum")) reads = true;
+          if (common >= 4 && common * 3 >= name.size() * 2) near.emplace(name.size() - common, counter);
+        }
+        if (reads && ++count <= kShown) out.slugs += fmt::format("{}{}", out.slugs.empty() ? "" : ", ", metric.slug);
       }
-  return count > kShown ? fmt::format("{} and {} more", out, count - kShown) : out;
+  if (count > kShown) out.slugs += fmt::format(" and {} more", count - kShown);
+  for (const auto& [differs, counter] : near)
+    if (out.near.size() < kNear) out.near.push_back(counter);
+  return out;
 }
 
 // Why `name` is found on none of the architectures that were asked for: `message`, unless others have it.
 Error not_found(const std::string& name, const Request& request, const std::string& message) {
-  std::string where, readers, near;
-  for (const std::string_view architecture : metric::architectures()) {
-    const auto catalog = metric::load_catalog(architecture, request.config_dirs, metric::check_syntax);
-    if (!catalog) continue;
-    const auto resolved = resolve(*catalog, name, request.ids);
-    if (resolved || resolved.error().message.starts_with('"'))
-      where += fmt::format("{}{}", where.empty() ? "" : ", ", architecture);
-    else if (resolved.error().message.find("; near it: ") != std::string::npos)
-      near = resolved.error().message;
-    if (readers.empty())
-      if (const std::string found = readers_of(*catalog, name); !found.empty())
-        readers = fmt::format("\"{}\" is a counter; metrics of {} that read it: {}", name, architecture, found);
+  std::string where, others, readers, near, counters;
+  const std::span<const std::string_view> asked = metric::architectures();
+  std::string_view example;  // of the others
+  for (const std::string_view vendor : metric::vendors())
+    for (const std::string_view architecture : metric::architectures(vendor)) {
+      const auto catalog = metric::load_catalog(architecture, request.config_dirs, metric::check_syntax);
+      if (!catalog) continue;
+      const auto resolved = resolve(*catalog, name, request.ids);
+      const bool of_asked = std::find(asked.begin(), asked.end(), architecture) != asked.end();
+      if (resolved || resolved.error().message.starts_with('"')) {
+        std::string& list = of_asked ? where : others;
+        list += fmt::format("{}{}", list.empty() ? "" : ", ", architecture);
+        if (!of_asked && resolved) example = architecture;
+      } else if (near.empty() && resolved.error().message.find("; near it: ") != std::string::npos) {
+        near = resolved.error().message;
+      }
+      const Readers found = readers_of(*catalog, name);
+      if (readers.empty() && !found.slugs.empty())
+        readers = fmt::format("\"{}\" is a counter; metrics of {} that read it: {}", name, architecture, found.slugs);
+      if (counters.empty() && !found.near.empty())
+        for (const std::string& counter : found.near)
+          counters += fmt::format("{}{}", counters.empty() ? "" : ", ", counter);
+    }
+  if (!request.architecture.empty() && !(where + others).empty()) {
+    const std::string all = where + (where.empty() || others.empty() ? "" : ", ") + others;
+    return Error{fmt::format("there is no block, table or metric \"{}\" on {}, but on {}: tacho metrics {}{}", name,
+                             request.architecture, all, where.empty() ? fmt::format("--arch {} ", example) : "",
+                             shell_word(name))};
   }
-  if (!where.empty() && !request.architecture.empty())
-    return Error{fmt::format("there is no block, table or metric \"{}\" on {}, but on {}: tacho metrics {}", name,
-                             request.architecture, where, shell_word(name))};
   if (!where.empty()) return Error{message};
+  if (!example.empty())
+    return Error{fmt::format("\"{}\" is on {}: tacho metrics --arch {} {}", name, others, example, shell_word(name))};
   if (!readers.empty()) return Error{readers};
-  if (!request.architecture.empty()) return Error{message};
-  if (!near.empty()) return Error{near};
+  if (!request.architecture.empty() && near.empty() && counters.empty()) return Error{message};
+  if (!near.empty()) return Error{message.find("; near it: ") != std::string::npos ? message : near};
+  if (!counters.empty())
+    return Error{
+        fmt::format("there is no block, table, metric or counter \"{}\"; counters near it: {}", name, counters)};
   return Error{fmt::format(
       "there is no block, table or metric \"{}\" on any architecture; `tacho metrics --arch ARCH` lists those of one",
       name)};

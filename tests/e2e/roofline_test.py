@@ -236,12 +236,13 @@ class Roofline(Case):
         self.assertIn("thread-level SASS", document["roofline"]["definition"])
         self.assertEqual(document["roofline"]["data_types"], ["FP64", "FP32", "FP16", "BF16"])
         text = self.run_it("analyze", "-p", folder, "-b", "4").stdout
-        self.assertRegex(text, r"(?m)^ +\d +0\.00 +0\.00 .*4194 +hbm +93\.2 +1\.07x +copy")
+        self.assertRegex(text, r"(?m)^ +\d +0\.00 +0\.00 .*4194 +DRAM +93\.2 +1\.07x +copy")
         self.assertRegex(text, r"BF16 .* product")
         self.assertIn("1 point lies above a roof", text)
-        self.assertIn("mfma BF16", text)
+        self.assertIn("tensor cores BF16", text)
+        self.assertNotRegex(text, "HBM|hbm|mfma")
         chosen = self.run_it("analyze", "-p", folder, "-b", "4", "-R", "FP64").stdout
-        self.assertNotIn("mfma", chosen)
+        self.assertNotIn("tensor cores", chosen)
 
     def test_ceilings_of_a_profile(self):
         """--roof-only: measured once, kept in the folder, taken from the cache for another one; a stranger's or damaged file is put aside."""

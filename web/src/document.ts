@@ -133,7 +133,13 @@ export interface Run {
   tables: TableOfDocument[];
   roofline_ceilings_dev0?: Record<string, Record<string, Roof>>;
   roofline_uncounted?: string[];
-  roofline?: { definition: string; device: string; data_types: string[] };
+  roofline?: {
+    definition: string;
+    device: string;
+    data_types: string[];
+    /** What this hardware's roofs and levels are called, where AMD's names are not its own. */
+    names?: Record<string, string>;
+  };
   findings: Finding[];
   /** What cannot be, and the titles of the findings that rest on it. */
   implausible: { check: string; text: string; withheld: string[] }[];

@@ -297,6 +297,7 @@ Result<std::vector<Component>> sampled(const trace::Trace& trace, const Options&
   wanted.lines = false;
   wanted.threads = true;
   wanted.gpu = false;
+  wanted.recorded = false;
   wanted.startup = true;
   wanted.process = options.process;
   TACHO_ASSIGN(const analysis::StackTree tree, analysis::stack_tree(trace, wanted));

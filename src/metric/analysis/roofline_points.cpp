@@ -175,6 +175,16 @@ std::vector<Roof> roofs(const workload::RooflineCeilings& ceilings, std::string_
   return result;
 }
 
+std::string_view roof_name(const RooflineModel& model, std::string_view slug) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kNames = {
+      {{"hbm", "HBM"}, {"l2", "L2"}, {"l1", "vL1D"}, {"lds", "LDS"}, {"valu", "VALU"}, {"mfma", "MFMA"}}};
+  for (const auto& [known, name] : model.names)
+    if (known == slug) return name;
+  for (const auto& [known, name] : kNames)
+    if (known == slug) return name;
+  return slug;
+}
+
 double intensity_at(const IntensityPoint& point, std::string_view level) {
   return level == "hbm"   ? point.hbm
          : level == "l2"  ? point.l2

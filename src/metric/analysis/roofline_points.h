@@ -50,6 +50,9 @@ struct Roof {
   double peak = 0;        ///< GB/s or GFLOP/s
 };
 
+/// What people call a roof or level of the hardware: "HBM", "DRAM". `slug`: as Roof::name.
+std::string_view roof_name(const RooflineModel& model, std::string_view slug);
+
 /// A peak of a unit, not a bandwidth.
 inline bool is_compute(const Roof& roof) {
   return roof.name.starts_with("valu") || roof.name.starts_with("mfma");

@@ -358,11 +358,18 @@ class ArchitectureReader : YamlReader {
       out = {};
       return {};
     }
-    TACHO_ASSIGN(const Fields keys,
-                 fields(node, "roofline", {"definition", "flops", "matrix_flops", "l1", "l2", "hbm", "lds", "compat"}));
+    TACHO_ASSIGN(
+        const Fields keys,
+        fields(node, "roofline", {"definition", "names", "flops", "matrix_flops", "l1", "l2", "hbm", "lds", "compat"}));
     for (const auto& [key, value] : keys) {
       if (key == "definition") {
         TACHO_ASSIGN(out.definition, stored(value, key));
+      } else if (key == "names") {
+        TACHO_ASSIGN(const Fields names, fields(value, key, {"hbm", "l2", "l1", "lds", "valu", "mfma"}));
+        for (const auto& [roof, text] : names) {
+          TACHO_ASSIGN(const std::string_view name, stored(text, roof));
+          set(out.names, store(roof), name);
+        }
       } else if (key == "flops" || key == "matrix_flops") {
         TACHO_ASSIGN(const Fields types, fields(value, key));
         for (const auto& [type, terms] : types) TACHO_TRY(read_flops(type, key == "matrix_flops", terms, out.flops));

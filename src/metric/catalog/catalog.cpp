@@ -36,6 +36,14 @@ size_t distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+/// In lower case, without what parts words.
+std::string letters_of(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    if (c != '-' && c != '_' && c != ' ') out += lower(c);
+  return out;
+}
+
 /// Up to three slugs that look like `text`, as "a, b or c"; "" if none is near.
 std::string near_slugs(const Catalog& catalog, std::string_view text) {
   struct Near {
@@ -43,8 +51,9 @@ std::string near_slugs(const Catalog& catalog, std::string_view text) {
     std::string_view slug;
   };
   std::vector<Near> near;
+  const std::string letters = letters_of(text);
   const auto consider = [&](std::string_view slug) {
-    const bool contains = text.size() >= 3 && slug.find(text) != std::string_view::npos;
+    const bool contains = letters.size() >= 3 && letters_of(slug).find(letters) != std::string::npos;
     const size_t score = contains ? 1 : distance(slug, text);
     if (contains || score <= std::max<size_t>(2, text.size() / 3)) near.push_back({score, slug});
   };

@@ -36,7 +36,7 @@ struct Fields {
   static void of(auto& archive, Like<FlopTerms> auto& x) { archive(x.type, x.matrix, x.terms); }
   static void of(auto& archive, Like<RooflineModel> auto& x) {
     archive(x.definition, x.l1, x.l2, x.hbm, x.lds, x.compat_flops, x.compat_definition, x.compat_l1, x.compat_l2,
-            x.compat_hbm, x.flops);
+            x.compat_hbm, x.flops, x.names);
   }
   static void of(auto& archive, Like<Architecture> auto& x) {
     archive(x.name, x.vendor, x.family, x.names, x.like, x.metrics, x.renames, x.recorded_as, x.missing_sysinfo,

@@ -167,11 +167,21 @@ TEST(Roofline, RoofsAndPlot) {
   point.hbm = 4;
   point.performance = 2000;
   const size_t number = 0;
-  const std::string plot = roofline_plot(lines, {&point, 1}, {&number, 1}, 80, 20);
+  const std::string plot = roofline_plot(lines, {&point, 1}, {&number, 1}, {}, 80, 20);
   EXPECT_NE(plot.find('0'), std::string::npos);
   EXPECT_NE(plot.find("hbm"), std::string::npos);
   EXPECT_NE(plot.find("mfma"), std::string::npos);
-  EXPECT_TRUE(roofline_plot({}, {}, {}, 80, 20).empty());
+  EXPECT_TRUE(roofline_plot({}, {}, {}, {}, 80, 20).empty());
+  // Hardware whose memory and units have other names.
+  RooflineModel model;
+  model.names = {{"hbm", "DRAM"}, {"mfma", "tensor cores"}};
+  const std::string named = roofline_plot(lines, {&point, 1}, {&number, 1}, model, 80, 20);
+  EXPECT_EQ(named.find("hbm"), std::string::npos);
+  EXPECT_NE(named.find("DRAM"), std::string::npos);
+  EXPECT_NE(named.find("tensor cores"), std::string::npos);
+  EXPECT_EQ(shown_roof(model, "mfma FP32"), "tensor cores FP32");
+  EXPECT_EQ(roof_name(model, "hbm"), "DRAM");
+  EXPECT_EQ(roof_name(model, "l1"), "vL1D");
 }
 
 }  // namespace

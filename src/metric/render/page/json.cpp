@@ -204,6 +204,11 @@ void write_bounds(JsonWriter& json, const Analysis& run) {
   json.newline().key("roofline").begin_object().key("definition").value(run.intensity_definition());
   json.key("device").value(ceilings.text("DeviceName")).key("driver").value(ceilings.text("Driver"));
   json.key("measured").value(ceilings.text("Measured")).key("backend").value(ceilings.text("Backend"));
+  if (const auto& names = run.catalog().facts.roofline.names; !names.empty()) {
+    json.key("names").begin_object();
+    for (const auto& [roof, name] : names) json.key(roof).value(name);
+    json.end_object();
+  }
   json.key("data_types").begin_array();
   for (const std::string& type : run.roofline_types()) json.value(type);
   json.end_array();

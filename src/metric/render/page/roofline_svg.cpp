@@ -46,17 +46,9 @@ std::string escaped(std::string_view text) {
   return report::markup_text(report::clean(text));
 }
 
-std::string_view level_name(std::string_view name) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kNames = {
-      {{"hbm", "HBM"}, {"l2", "L2"}, {"l1", "vL1D"}, {"lds", "LDS"}, {"valu", "VALU"}, {"mfma", "MFMA"}}};
-  for (const auto& [slug, text] : kNames)
-    if (slug == name) return text;
-  return name;
-}
-
 std::string time_text(double ns) {
   if (ns < 1e3) return fmt::format("{:.3g} ns", ns);
-  if (ns < 1e6) return fmt::format("{:.4g} µs", ns / 1e3);
+  if (ns < 1e6) return fmt::format("{:.4g} us", ns / 1e3);
   if (ns < 1e9) return fmt::format("{:.4g} ms", ns / 1e6);
   return fmt::format("{:.4g} s", ns / 1e9);
 }
@@ -339,7 +331,7 @@ class Drawing {
           "<line class=\"roof roof-{0}\" x1=\"{1:.2f}\" y1=\"{2:.2f}\" x2=\"{3:.2f}\" y2=\"{4:.2f}\" data-roof=\"{0}\" "
           "data-type=\"{5}\" data-run=\"{8}\" data-peak=\"{6}\"><title>{7}</title></line>\n",
           line.roof.name, s.x1, s.y1, s.x2, s.y2, line.type, line.roof.peak,
-          escaped(fmt::format("{} {}\n{} {} measured\n{}", level_name(line.roof.name), line.type,
+          escaped(fmt::format("{} {}\n{} {} measured\n{}", name_of(line.run, line.roof.name), line.type,
                               report::format_fixed(line.roof.peak, 2), is_compute(line.roof) ? "GFLOP/s" : "GB/s",
                               run_name(r))),
           r);
@@ -369,16 +361,20 @@ class Drawing {
         if (y < kTop || y > kPlotHeight - kBottom || x < kLeft + 175) continue;
         taken.push_back({x, y});
         out += fmt::format("<text class=\"label\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{} {} {}{}</text>\n", x,
-                           y, level_name(line.roof.name), line.type, rate_text(line.roof.peak), who);
+                           y, name_of(line.run, line.roof.name), line.type, rate_text(line.roof.peak), who);
       } else if (s.x1 < s.x2 && s.y1 <= kPlotHeight - kBottom + 1) {
         const double at = line.run == 0 ? 0.3 : 0.55;
         out += fmt::format(
             "<text class=\"label\" transform=\"translate({:.1f} {:.1f}) rotate({:.2f})\">{} {} GB/s{}</text>\n",
-            s.x1 + (s.x2 - s.x1) * at, s.y1 + (s.y2 - s.y1) * at - 5, slope, level_name(line.roof.name),
+            s.x1 + (s.x2 - s.x1) * at, s.y1 + (s.y2 - s.y1) * at - 5, slope, name_of(line.run, line.roof.name),
             report::format_fixed(line.roof.peak, 0), who);
       }
     }
     return out;
+  }
+
+  std::string_view name_of(size_t run, std::string_view roof) const {
+    return roof_name(runs_[run].catalog().facts.roofline, roof);
   }
 
   double x_of(const Mark& mark) const { return mark.x > 0 ? px(mark.x) : kLeft; }
@@ -393,16 +389,16 @@ class Drawing {
     if (mark.x > 0)
       text +=
           fmt::format("AI {} FLOP/byte at {}\n{} GFLOP/s{}{}\n", report::format_fixed(mark.x, 2),
-                      level_name(mark.level), report::format_fixed(mark.y, 2),
+                      name_of(mark.run, mark.level), report::format_fixed(mark.y, 2),
                       runs_[mark.run].data_type(point).empty() ? "" : ", mostly ", runs_[mark.run].data_type(point));
     else
-      text += fmt::format("no FLOPs\n{} GB/s at {}\n", report::format_fixed(mark.y, 2), level_name(mark.level));
+      text += fmt::format("no FLOPs\n{} GB/s at {}\n", report::format_fixed(mark.y, 2), name_of(mark.run, mark.level));
     const auto [type, bound] = bound_of_point(mark.run, point);
     if (bound.roof == nullptr)
       text += "no measured roof\n";
     else
       text +=
-          fmt::format("bound by {}: {:.1f} % of {} {}{}, headroom {:.3g}x\n", level_name(bound.roof->name),
+          fmt::format("bound by {}: {:.1f} % of {} {}{}, headroom {:.3g}x\n", name_of(mark.run, bound.roof->name),
                       bound.reached, report::format_fixed(bound.attainable, 2), bound.bandwidth ? "GB/s" : "GFLOP/s",
                       bound.bandwidth ? "" : fmt::format(" ({})", type), bound.headroom);
     if (bound.roof != nullptr && bound.reached > kAboveRoof)

@@ -14,8 +14,10 @@ namespace {
 // A canvas of characters over logarithmic axes that hold all roofs and points.
 class Plot {
  public:
-  Plot(std::span<const Roof> roofs, std::span<const IntensityPoint> points, size_t width, size_t height)
-      : columns_(width > kLabels + 20 ? width - kLabels : 20),
+  Plot(std::span<const Roof> roofs, std::span<const IntensityPoint> points, const RooflineModel& model, size_t width,
+       size_t height)
+      : model_(model),
+        columns_(width > kLabels + 20 ? width - kLabels : 20),
         height_(height),
         cells_(height, std::vector<std::string>(columns_, " ")) {
     for (const IntensityPoint& point : points) include(intensity(point), point.performance);
@@ -54,10 +56,23 @@ class Plot {
     }
     if (first == columns_) return;
     // The name at the line: at its right end for compute roofs, in front of its lower end for memory.
-    const std::string label = compute ? " " + roof.name + " " : roof.name;
-    const size_t from =
-        compute ? columns_ - label.size() - 1 : (first >= label.size() + 1 ? first - label.size() - 1 : first + 2);
-    put_text(from, first_row, label);
+    const std::string name = shown_roof(model_, roof.name), text = compute ? " " + name + " " : name;
+    const size_t at = compute                    ? columns_ - std::min(columns_, text.size() + 1)
+                      : first >= text.size() + 1 ? first - text.size() - 1
+                                                 : first + 2;
+    if (compute)
+      labels_.push_back({at, first_row, text});
+    else
+      put_text(at, first_row, text);
+  }
+
+  // Names of compute roofs, when the points are there: they step aside for points on their line.
+  void draw_labels() {
+    for (const Label& label : labels_) {
+      size_t at = label.at;
+      while (at > 0 && hides_point(at, label.row, label.text.size())) --at;
+      put_text(at, label.row, label.text);
+    }
   }
 
   void draw(const IntensityPoint& point, size_t number) {
@@ -105,6 +120,13 @@ class Plot {
   double on_axis(const IntensityPoint& point) const {
     return point.performance == 0 ? bandwidth_at(point, "hbm") * std::pow(10, left_) : 0;
   }
+  bool hides_point(size_t column, double row, size_t size) const {
+    if (row < 0 || row >= static_cast<double>(height_)) return false;
+    const std::vector<std::string>& cells = cells_[static_cast<size_t>(row)];
+    for (size_t i = column; i < std::min(columns_, column + size); ++i)
+      if (cells[i].size() == 1 && cells[i][0] >= '0' && cells[i][0] <= '9') return true;
+    return false;
+  }
   double row_of(double y) const { return (top_ - std::log10(y)) / (top_ - bottom_) * static_cast<double>(height_); }
   void put(size_t column, double row, std::string_view mark) {
     if (row >= 0 && row < static_cast<double>(height_) && column < columns_)
@@ -125,6 +147,13 @@ class Plot {
     return axis;
   }
 
+  struct Label {
+    size_t at;
+    double row;
+    std::string text;
+  };
+  const RooflineModel& model_;
+  std::vector<Label> labels_;
   size_t columns_, height_;
   std::vector<std::vector<std::string>> cells_;
   double x_low_ = std::numeric_limits<double>::infinity(), x_high_ = 0, y_low_ = x_low_, y_high_ = 0;
@@ -133,12 +162,21 @@ class Plot {
 
 }  // namespace
 
+std::string shown_roof(const RooflineModel& model, const std::string& slug) {
+  // A compute roof's may have its type behind it: "valu FP32".
+  const size_t end = std::min(slug.find(' '), slug.size());
+  for (const auto& [roof, name] : model.names)
+    if (roof == std::string_view(slug).substr(0, end)) return std::string(name) + slug.substr(end);
+  return slug;
+}
+
 std::string roofline_plot(std::span<const Roof> roofs, std::span<const IntensityPoint> points,
-                          std::span<const size_t> numbers, size_t width, size_t height) {
-  Plot plot(roofs, points, width, height);
+                          std::span<const size_t> numbers, const RooflineModel& model, size_t width, size_t height) {
+  Plot plot(roofs, points, model, width, height);
   if (plot.empty()) return {};
   for (const Roof& roof : roofs) plot.draw(roof);
   for (size_t p = points.size(); p-- > 0;) plot.draw(points[p], numbers[p]);
+  plot.draw_labels();
   return plot.text();
 }
 

@@ -589,7 +589,7 @@ class Renderer {
                                 source.text("Measured")),
                     Paint::kDim);
     if (!ceilings.rows.empty()) out_ += report::to_text(ceilings, style_);
-    out_ += roofline_plot(plotted_roofs(roofs), shown, {numbers.data(), shown.size()},
+    out_ += roofline_plot(plotted_roofs(roofs), shown, {numbers.data(), shown.size()}, run_.catalog().facts.roofline,
                           std::min<size_t>(options_.screen.width, 110), 20);
   }
 
@@ -608,7 +608,8 @@ class Renderer {
       });
       for (const Roof& roof : lines) {
         if (!is_compute(roof) && !out.first.empty()) continue;  // the memory roofs are the same for every type
-        ceilings.rows.push_back({roof.name, is_compute(roof) ? type : std::string(), roof.peak,
+        ceilings.rows.push_back({shown_roof(run_.catalog().facts.roofline, roof.name),
+                                 is_compute(roof) ? type : std::string(), roof.peak,
                                  std::string(is_compute(roof) ? "GFLOP/s" : "GB/s")});
       }
       if (lines.empty() && measured)
@@ -623,9 +624,11 @@ class Renderer {
   // The first `count` points against the roof that bounds each; `above`: how many of all lie above theirs.
   report::PrintedTable points_table(const std::vector<IntensityPoint>& points, size_t count,
                                     const std::vector<size_t>& numbers, const RoofsOfTypes& roofs, size_t& above) {
+    const RooflineModel& model = run_.catalog().facts.roofline;
     report::PrintedTable table;
-    table.columns = {{"#"},    {"GFLOP/s"}, {"of"},         {"AI HBM"},   {"L2"},    {"L1"},
-                     {"GB/s"}, {"bound"},   {"% of bound"}, {"headroom"}, {"kernel"}};
+    table.columns = {{"#"},          {"GFLOP/s"},  {"of"},    {fmt::format("AI {}", roof_name(model, "hbm"))},
+                     {"L2"},         {"L1"},       {"GB/s"},  {"bound"},
+                     {"% of bound"}, {"headroom"}, {"kernel"}};
     table.columns[3].leave_out = 1;
     table.columns[4].leave_out = 2;
     table.columns[5].leave_out = 3;
@@ -649,7 +652,7 @@ class Renderer {
       table.rows.push_back({static_cast<int64_t>(numbers[i]), report::number_cell(point.performance), std::string(own),
                             report::number_cell(point.hbm), report::number_cell(point.l2),
                             report::number_cell(point.l1), report::number_cell(bandwidth_at(point, "hbm")),
-                            bounded ? report::Cell(bound.roof->name) : report::Cell(),
+                            bounded ? report::Cell(shown_roof(model, bound.roof->name)) : report::Cell(),
                             bounded ? report::number_cell(bound.reached) : report::Cell(),
                             bounded ? report::Cell(fmt::format("{:.3g}x", bound.headroom)) : report::Cell(),
                             run_.workload().kernels[point.kernel]});
@@ -774,6 +777,7 @@ class Renderer {
     table.columns.push_back({"kernel"});
     table.columns.back().shrink = true;
     const size_t most = std::min<size_t>(run_.kernel_points().size(), 10);
+    const std::string memory(roof_name(run_.catalog().facts.roofline, "hbm"));
     for (size_t i = 0; i < most; ++i) {
       const IntensityPoint& base = run_.kernel_points()[i];
       const std::string_view name = workload::plain_kernel_name(run_.workload().kernels[base.kernel]);
@@ -784,11 +788,12 @@ class Renderer {
           if (workload::plain_kernel_name(run.workload().kernels[point.kernel]) == name) points.back() = &point;
       }
       for (const auto& [title, unit, value] :
-           {std::tuple<std::string_view, std::string_view, double (*)(const IntensityPoint&)>{
+           {std::tuple<std::string, std::string_view, double (*)(const IntensityPoint&)>{
                 "Performance", "GFLOP/s", [](const IntensityPoint& point) { return point.performance; }},
-            {"Intensity at HBM", "FLOP/byte", [](const IntensityPoint& point) { return point.hbm; }},
-            {"Bandwidth at HBM", "GB/s", [](const IntensityPoint& point) { return bandwidth_at(point, "hbm"); }}}) {
-        std::vector<report::Cell> row = {std::string(title)};
+            {"Intensity at " + memory, "FLOP/byte", [](const IntensityPoint& point) { return point.hbm; }},
+            {"Bandwidth at " + memory, "GB/s",
+             [](const IntensityPoint& point) { return bandwidth_at(point, "hbm"); }}}) {
+        std::vector<report::Cell> row = {title};
         bool any = false;
         for (size_t r = 0; r < runs_.size(); ++r) {
           const double number = points[r] != nullptr ? value(*points[r]) : std::nan("");

@@ -137,7 +137,13 @@ class FirstScreen(Screens):
 
     def test_lines_are_the_programs_own(self):
         screen = sections(on_terminal(200, TACHO, "info", self.file(H100))[1])["Lines of code"]
-        self.assertIn("transformers/models/qwen2/modeling_qwen2.py:56", screen[1])
+        self.assertIn("transformers/models/qwen2/modeling_qwen2.py:56", "\n".join(screen))
+        # The same lines in the same order as the table by line, which also has work that no line launched.
+        table = self.run_command(TACHO, "stats", self.file(H100), "--by", "line", "--top", "8", env={"COLUMNS": "200"}).stdout.decode()
+        lines = re.findall(r"\S+\.py:\d+", table)
+        shown = re.findall(r"\S+\.py:\d+", "\n".join(screen))
+        self.assertGreaterEqual(len(shown), 5)
+        self.assertEqual(shown, lines[:len(shown)])
         self.assertFalse([line for line in screen if " torch/" in line or "[no call stack]" in line])
         self.assertIn("train_ddp.py:82", "\n".join(sections(on_terminal(120, TACHO, "info", self.file(RESNET))[1])["Lines of code"]))
 

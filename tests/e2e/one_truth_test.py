@@ -13,6 +13,7 @@ import random
 import re
 import struct
 import tempfile
+import time
 
 import harness
 from harness import DATA, EXAMPLES, TACHO
@@ -92,6 +93,19 @@ class Places:
                 server.stop()
         return self.once("served", ask)
 
+    def flame(self):
+        """The flame graph as the page gets it."""
+        def ask():
+            server = Server(self.file)
+            try:
+                server.ready()
+                while "pending" in (answer := server.get("/api/flame?run=0")):
+                    time.sleep(0.05)
+                return answer
+            finally:
+                server.stop()
+        return self.once("flame", ask)
+
     def page(self):
         """The contents of the self-contained page: the JSON at the end of its packed data (src/view/page/packed.h)."""
         def ask():
@@ -113,6 +127,18 @@ class Places:
 
     def findings(self):
         return self.once("findings", lambda: json.loads(self.tacho("report", "findings", self.file, "--output-format", "json")))
+
+
+def innermost(run):
+    """(host, device) nanoseconds of each frame as the innermost one, by its kind and label, from the data of a flame graph."""
+    frames, nodes, sums = run["frames"], run["nodes"], (collections.Counter(), collections.Counter())
+    for at, frame in enumerate(nodes["frame"]):
+        name, kind, file, line = (frames[what][frame] for what in ("name", "part", "file", "line"))
+        if kind == "python" and file:
+            name += f" ({file.rsplit('/')[-1]}" + (f":{line})" if line > 0 else ")")
+        for sum, what in zip(sums, ("host", "gpu")):
+            sum[kind, name] += nodes[what][at]
+    return tuple(+sum for sum in sums)
 
 
 def by_name(pairs):
@@ -243,8 +269,8 @@ class OneTruth(harness.Case):
                             "report gaps": sum(idle.values()), "report overlap": sum(overlap.values()), "view": totals["gpu_idle"]})
         shown = re.findall(r"^ *([\d.]+ [num]?s) +([\d.]+) % +([\d.]+) % +[GC]PU", ask.text(), re.M)
         self.assertEqual(len(shown), len(busy), ask.text())
-        for (b, _), (_, span), (time, of_run, of_span) in zip(busy.values(), spans, shown):
-            self.near("info: busy", b, time)
+        for (b, _), (_, span), (took, of_run, of_span) in zip(busy.values(), spans, shown):
+            self.near("info: busy", b, took)
             self.assertAlmostEqual(float(of_run), 100 * b / ask.run(), delta=0.06, msg="info: busy of the run")
             self.assertAlmostEqual(float(of_span), 100 * b / span, delta=0.06, msg="info: busy of its span")
 
@@ -298,9 +324,35 @@ class OneTruth(harness.Case):
         stats = {row["Name"]: (row["Calls"], row["TotalDurationNs"], row["Bytes"]) for row in ask.table("stats", ask.file, "--by", "copy")}
         self.agree("copies", {"query": truth, "stats": stats})
 
+    def code(self, ask):
+        """Where the host's time went and which stacks launched the devices' work: of samples, or of recorded functions."""
+        rows = ask.table("stats", ask.file, "--by", "stack")
+        host, gpu = collections.Counter(), collections.Counter()  # by the innermost frame, a call, an operator or a kernel
+        for row in rows:
+            place = (row["Kind"], row["Name"].split(";")[-1])
+            host[place] += row["SelfNs"]
+            gpu[place] += row["GpuSelfNs"]
+        truth = (+host, +gpu)
+        file = pathlib.Path(tempfile.mkdtemp(dir=self.folder)) / "flame.html"
+        done = self.run_command(TACHO, "flame", ask.file, "-o", file, code=None)
+        if not rows:
+            self.assertIn(b"has no call stacks", done.stderr)
+            return
+        page = re.search(r'<script type="application/json" id="data">(.*?)</script>', file.read_text(), re.S)
+        for place, answer in (("flame", json.loads(page[1])), ("view", ask.flame()), ("view -o", ask.page()["flame"])):
+            times = innermost(answer["runs"][0])
+            if answer.get("folded", {}).get("nodes"):  # says so, and keeps what it folds in its place
+                self.agree("time by code", {"stats": [sum(each.values()) for each in truth], place: [sum(each.values()) for each in times]})
+                for whole, kept in zip(truth, times):
+                    self.assertEqual({key: time for key, time in kept.items() if key[0] != "folded" and time > whole[key]}, {}, place)
+            else:
+                self.agree("time by code", {"stats": truth, place: times})
+        times = [row["SelfNs"] for row in ask.table("stats", ask.file, "--by", "function")]
+        self.agree("host time", {"stats --by stack": sum(host.values()), "stats --by function": sum(times)})
+
     def questions(self, file):
         ask = Places(self, file)
-        for question in (self.kernels, self.devices, self.length, self.launching_calls, self.calls, self.copies):
+        for question in (self.kernels, self.devices, self.length, self.launching_calls, self.calls, self.copies, self.code):
             with self.subTest(file=file.name, question=question.__name__):
                 question(ask)
 

@@ -59,7 +59,7 @@ test('a table shows the values as they stand, NULL told from empty, and times re
     async (text) => (await window.tacho.app.source.query(0, text)).rows.map((row) => String(row[0])),
     sql,
   );
-  const number = (text) => Number(text.split(' ')[0]) * { ns: 1, µs: 1e3, ms: 1e6, s: 1e9 }[text.split(' ')[1]];
+  const number = (text) => Number(text.split(' ')[0]) * { ns: 1, us: 1e3, ms: 1e6, s: 1e9 }[text.split(' ')[1]];
   shown.forEach((row, i) => {
     assert.ok(Math.abs(number(row[0].text) - Number(BigInt(raw[i]) - t0)) < 0.6, `${row[0].text} ${raw[i]}`);
     assert.ok(Math.abs(number(row[1].text) / expected[i][1] - 1) < 1e-3);
@@ -110,7 +110,7 @@ test('plots draw the rows, their axes have units, and what is pointed at shows i
     expected.map((row) => row[2]),
   );
   assert.ok(
-    plot.across.length >= 3 && plot.across.slice(1).every((text) => /^[\d.]+ (ns|µs|ms|s)$/.test(text)),
+    plot.across.length >= 3 && plot.across.slice(1).every((text) => /^[\d.]+ (ns|us|ms|s)$/.test(text)),
     String(plot.across),
   );
   const over = async (mark) => {
@@ -165,7 +165,7 @@ test('plots draw the rows, their axes have units, and what is pointed at shows i
   );
   for (const texts of [plot.across, plot.down])
     assert.ok(
-      texts.length >= 3 && texts.every((text) => text === '0' || /^[\d.]+ (ns|µs|ms|s)$/.test(text)),
+      texts.length >= 3 && texts.every((text) => text === '0' || /^[\d.]+ (ns|us|ms|s)$/.test(text)),
       String(texts),
     );
   const top = plot.marks.reduce((best, each) => (each.y > best.y ? each : best));

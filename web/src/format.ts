@@ -43,7 +43,7 @@ export function short(x: number): string {
 
 export function duration(ns: number): string {
   if (!Number.isFinite(ns)) return '—';
-  const [divisor, unit] = ns < 1e3 ? [1, 'ns'] : ns < 1e6 ? [1e3, 'µs'] : ns < 1e9 ? [1e6, 'ms'] : [1e9, 's'];
+  const [divisor, unit] = ns < 1e3 ? [1, 'ns'] : ns < 1e6 ? [1e3, 'us'] : ns < 1e9 ? [1e6, 'ms'] : [1e9, 's'];
   return `${(ns / divisor).toPrecision(ns < 1e3 ? 3 : 4)} ${unit}`;
 }
 

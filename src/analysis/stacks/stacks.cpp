@@ -546,9 +546,11 @@ class Builder {
     while (!thread.stack.empty()) {
       const Recorded& top = thread.stack.back();
       const int64_t until = std::min(to, top.end);
-      if (until > thread.now && !top.waits) {
-        add_saturating(tree_.nodes[top.node].host_ns, until - thread.now);
-        add_saturating(tree_.host_ns, until - thread.now);
+      // What lies in the span that is asked for.
+      const int64_t began = std::max(thread.now, options_.from), ended = std::min(until, options_.to);
+      if (ended > began && !top.waits) {
+        add_saturating(tree_.nodes[top.node].host_ns, ended - began);
+        add_saturating(tree_.host_ns, ended - began);
       }
       thread.now = std::max(thread.now, until);
       if (top.end > to) return;
@@ -598,8 +600,9 @@ class Builder {
     Host host(trace_);
     int64_t rows = 0;
     const auto read = [&](const auto& row) {
-      if (row.duration == kUnknown || row.duration <= 0 || !wants_track(row.track) || row.start < options_.from ||
-          row.start >= options_.to || trace::cell<column::Track::kind>(trace_, row.track) != event::TrackKind::kThread)
+      if (row.duration == kUnknown || row.duration <= 0 || !wants_track(row.track) || row.start >= options_.to ||
+          saturating_add(row.start, row.duration) <= options_.from ||
+          trace::cell<column::Track::kind>(trace_, row.track) != event::TrackKind::kThread)
         return;
       const std::optional<Open> open = recorded_of(row, ranges);
       if (!open) return;

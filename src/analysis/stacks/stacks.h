@@ -46,7 +46,7 @@ struct StackFrame {
 struct StackNode {
   uint32_t parent = 0;  // index into nodes; the root is its own parent
   uint32_t frame = 0;   // index into frames
-  int64_t host_ns = 0;  // samples that ended here
+  int64_t host_ns = 0;  // samples that ended here, or own time of what was recorded (StackTree::recorded)
   int64_t samples = 0;
   int64_t gpu_ns = 0;  // device work of this node itself
   int64_t launches = 0;
@@ -71,11 +71,12 @@ struct StackOptions {
   bool host = true, gpu = true;
   /// If the trace has no samples: the host's time is the own time of the functions of Python, operators, ranges and
   /// calls that a profiler recorded, without functions that only wait (python_waits()). Its nodes have no samples.
-  bool recorded = false;
-  bool startup = false;                      // keep the native frames outside of the outermost Python frame
-  std::optional<int64_t> process;            // row
-  std::optional<int64_t> thread;             // row
-  int64_t from = INT64_MIN, to = INT64_MAX;  // by time of the sample, or of the launching call
+  bool recorded = true;
+  bool startup = false;            // keep the native frames outside of the outermost Python frame
+  std::optional<int64_t> process;  // row
+  std::optional<int64_t> thread;   // row
+  // By time of the sample or of the launching call; of recorded functions the time that lies in it.
+  int64_t from = INT64_MIN, to = INT64_MAX;
   /// Called now and then with the progress, 0 to 1. True ends the work with an error.
   std::function<bool(double)> given_up;
 };

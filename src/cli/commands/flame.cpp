@@ -24,7 +24,7 @@ Result<Loaded> load(const std::string& file, const analysis::StackOptions& optio
   Loaded loaded;
   TACHO_ASSIGN(loaded.trace, open_trace(file));
   TACHO_ASSIGN(loaded.tree, analysis::stack_tree(*loaded.trace, options));
-  if (loaded.tree.samples == 0 && loaded.tree.gpu_ns == 0)
+  if (loaded.tree.host_ns == 0 && loaded.tree.samples == 0 && loaded.tree.gpu_ns == 0)
     return fail("{} has no call stacks; record them with tacho sys sample, or tacho trace --sampler timer", file);
   return loaded;
 }
@@ -97,7 +97,7 @@ int run_flame(int argc, char** argv) {
   if (const Status done = target->commit(); !done) return complain(kBadInput, done.error().message);
   print_outputs({&output, 1});
   const analysis::StackTree& tree = run->tree;
-  if (tree.samples == 0 && tree.gpu_exact_ns == 0 && tree.gpu_near_ns == 0)
+  if (tree.host_ns == 0 && tree.samples == 0 && tree.gpu_exact_ns == 0 && tree.gpu_near_ns == 0)
     complain(kOk, fmt::format("{} has no call stacks: the page shows device time alone; record stacks with tacho sys "
                               "sample, or tacho trace --sampler timer",
                               file));

@@ -197,7 +197,6 @@ int stack_stats(const std::string& file, const std::string& by_text, report::Sho
                   : by_text == "function" ? analysis::StackBy::kFunction
                                           : analysis::StackBy::kLine;
   options.lines = by != analysis::StackBy::kFunction;
-  options.recorded = true;
   const auto trace = open_trace(file);
   if (!trace) return complain(kBadInput, trace.error().message);
   auto tree = analysis::stack_tree(**trace, options);

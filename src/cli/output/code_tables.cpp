@@ -93,13 +93,14 @@ void add_operators(Sections& out, const trace::Trace& trace, size_t top) {
 
 void add_lines(Sections& out, const trace::Trace& trace, size_t top) {
   const bool sampled = trace.rows(Table::kSample) > 0;
-  // Without samples, functions of Python that a profiler recorded tell which line launched work on a GPU.
+  // Without samples, functions of Python that a profiler recorded tell where the host's time went, and which line
+  // launched work on a GPU.
   if (!sampled && (trace.aggregated() || !has_functions(trace, event::Domain::kPython))) return;
   analysis::StackOptions options;
   options.gpu = trace.rows(Table::kApi) <= kMostCalls;
   if (!sampled && !options.gpu) return;
   const auto all = analysis::stack_tree(trace, options);
-  if (!all || (all->samples == 0 && all->gpu_ns == 0)) return;
+  if (!all || (all->host_ns == 0 && all->gpu_ns == 0)) return;
   const analysis::OwnShare own = analysis::own_share(*all);
   const bool filtered = own.host_ns > 0 || own.gpu_ns > 0;
   const analysis::StackTree tree = analysis::own_code(*all);
@@ -117,18 +118,22 @@ void add_lines(Sections& out, const trace::Trace& trace, size_t top) {
     return row.self_ns == 0 && row.gpu_self_ns == 0;
   });
   if (rows.empty()) return;
-  out.heading(
-      sampled ? fmt::format("Host time ({} samples, {} of {})", all->samples, time_text(all->host_ns),
-                            all->wall ? all->cpu ? "CPU and wall time" : "wall time" : "CPU time")
-              : fmt::format("Lines of code ({} of GPU time, by the line that launched it)", time_text(tree.gpu_ns)));
+  out.heading(sampled ? fmt::format("Host time ({} samples, {} of {})", all->samples, time_text(all->host_ns),
+                                    all->wall ? all->cpu ? "CPU and wall time" : "wall time" : "CPU time")
+                      : fmt::format("Lines of code ({}{}{})",
+                                    tree.host_ns > 0 ? time_text(tree.host_ns) + " of host time" : "",
+                                    tree.host_ns > 0 && tree.gpu_ns > 0 ? ", " : "",
+                                    tree.gpu_ns > 0 ? time_text(tree.gpu_ns) + " of GPU time" : ""));
   Answer answer;
-  answer.columns = {
-      {.title = "Host", .unit = Unit::kNs, .dash_zero = true}, {.title = "% of host", .unit = Unit::kPercent},
-      {.title = "GPU", .unit = Unit::kNs, .dash_zero = true},  {.title = "% of GPU", .unit = Unit::kPercent},
-      {.title = "Where", .cut = report::Cut::kPath},           {.title = "Function"}};
+  answer.columns = {{.title = "Host", .unit = Unit::kNs, .dash_zero = true},
+                    {.title = "% of host", .unit = Unit::kPercent, .leave_out = 1},
+                    {.title = "GPU", .unit = Unit::kNs, .dash_zero = true},
+                    {.title = "% of GPU", .unit = Unit::kPercent, .leave_out = 2},
+                    {.title = "Where", .cut = report::Cut::kPath},
+                    {.title = "Function"}};
   if (tree.gpu_ns <= 0)
     answer.shown = {0, 1, 4, 5};
-  else if (!sampled)
+  else if (tree.host_ns <= 0)
     answer.shown = {2, 3, 4, 5};
   for (const analysis::StackRow& row : rows)
     answer.rows.push_back({row.self_ns, share_of(row.self_ns, tree.host_ns), row.gpu_self_ns,
@@ -137,6 +142,9 @@ void add_lines(Sections& out, const trace::Trace& trace, size_t top) {
   if (filtered)
     out.sentence(fmt::format("Your own {}: time in libraries counts for the {} that called them.",
                              lines ? "lines" : "functions", lines ? "line" : "function"));
+  if (tree.recorded && tree.host_ns > 0)
+    out.sentence(fmt::format("Host time is of the functions that the profiler recorded, waits for the GPU included.{}",
+                             tree.gpu_ns > 0 ? " GPU time counts for the line that launched it." : ""));
   if (unknown > 0)
     out.sentence(fmt::format("{} ({:.1f} %) of GPU time has no line: this recording holds no call stack of its launch.",
                              time_text(unknown),

@@ -21,7 +21,7 @@ Result<analysis::StackTree> tree_of(const trace::Trace& trace, const ExportOptio
   wanted.lines = lines;
   if (options.process != 0) wanted.process = options.process;
   TACHO_ASSIGN(analysis::StackTree tree, analysis::stack_tree(trace, wanted));
-  if (tree.samples == 0 && tree.gpu_ns == 0)
+  if (tree.host_ns == 0 && tree.samples == 0 && tree.gpu_ns == 0)
     return fail("{} has no call stacks; record them with tacho sys sample, or tacho trace --sampler timer",
                 trace.path());
   options.remark_forgotten(tree.forgotten);
@@ -91,7 +91,7 @@ void put_flame_run(JsonWriter& json, const FlameInput& input) {
   const analysis::StackTree& tree = *input.tree;
   json.begin_object();
   json.key("name").value(input.name).key("command").value(input.command);
-  json.key("samples").value(tree.samples).key("wall").value(tree.wall);
+  json.key("samples").value(tree.samples).key("wall").value(tree.wall).key("recorded").value(tree.recorded);
   json.key("hostNs").value(tree.host_ns).key("gpuNs").value(tree.gpu_ns);
   json.key("gpuExactNs").value(tree.gpu_exact_ns).key("gpuNearNs").value(tree.gpu_near_ns);
   // Columns instead of objects: a quarter of the size.

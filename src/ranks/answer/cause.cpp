@@ -114,7 +114,7 @@ std::string short_name(const std::string& full) {
   if (name.starts_with("void ")) name.erase(0, 5);
   for (const char bracket : {'<', '('})
     if (const size_t at = name.find(bracket); at != std::string::npos && at > 0) name.resize(at);
-  return report::shortened(name, 28);
+  return report::shortened(name, 40);
 }
 
 std::string cause_text(const Cause& cause, const Names& names) {

@@ -147,7 +147,6 @@ std::map<std::string, KernelTimes> kernels_below(const Run& run, const analysis:
 Status put_stacks(JsonWriter& json, const Run& run, bool lines) {
   analysis::StackOptions options;
   options.lines = lines;
-  options.recorded = true;
   TACHO_ASSIGN(analysis::StackTree tree, analysis::stack_tree(run.trace(), options));
   const analysis::OwnShare own = analysis::own_share(tree);
   const bool filtered = own.host_ns > 0 || own.gpu_ns > 0;

@@ -69,6 +69,7 @@ Result<analysis::Diff> diff_of_code(const Run& a, const Run& b, bool lines) {
     analysis::StackOptions options;
     options.lines = lines;
     options.gpu = false;
+    options.recorded = false;
     TACHO_ASSIGN(trees.emplace_back(), analysis::stack_tree(run->trace(), options));
     own = own && analysis::own_share(trees.back()).host_ns > 0;
   }

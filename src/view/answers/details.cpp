@@ -67,6 +67,8 @@ Texts shape_texts(const trace::Trace& trace, const analysis::DeviceNumbers& devi
       if (at == Kernel::name || (at >= Kernel::grid_x && at <= Kernel::group_z)) continue;
       // Offsets and clusters are 0 in nearly all launches.
       if (value == 0 && at >= Kernel::offset_x && at <= Kernel::cluster_z) continue;
+      // Profilers write 0 percent, whose bits are 0, where they could not estimate it.
+      if (value == 0 && at == Kernel::occupancy) continue;
     } else if (dimension.columns[i].name == "name") {
       continue;
     }

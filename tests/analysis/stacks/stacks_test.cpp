@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -73,10 +74,11 @@ TEST(StackTree, OperatorsAndPythonFunctionsLieAroundTheirLaunches) {
   ran(500, 7, 1);
   ran(600, 20, 2);
   ran(700, 300, 3);
-  const StackTree tree = must(stack_tree(*made.open()));
+  const auto trace = made.open();
+  const StackTree tree = must(stack_tree(*trace));
   std::set<std::string> stacks;
   for (const StackRow& each : stack_rows(tree, StackBy::kStack))
-    stacks.insert(fmt::format("{} {}", each.stack, each.gpu_ns));
+    if (each.gpu_ns > 0) stacks.insert(fmt::format("{} {}", each.stack, each.gpu_ns));
   EXPECT_EQ(stacks, (std::set<std::string>{
                         "[no call stack];aten::linear;aten::mm;cudaLaunchKernel;k 7",
                         "[no call stack];aten::linear;cudaLaunchKernel;k 20",
@@ -84,6 +86,33 @@ TEST(StackTree, OperatorsAndPythonFunctionsLieAroundTheirLaunches) {
                     }));
   EXPECT_EQ(tree.gpu_exact_ns, 300);
   EXPECT_EQ(tree.gpu_unknown_ns, 27);
+  // Without samples the host's time is their own, and of a span what lies in it.
+  const auto own_times = [&](int64_t from, int64_t to) {
+    StackOptions options;
+    options.gpu = false;
+    options.from = from;
+    options.to = to;
+    const StackTree part = must(stack_tree(*trace, options));
+    EXPECT_TRUE(part.recorded);
+    std::map<std::string, int64_t> times;
+    int64_t sum = 0;
+    for (const StackRow& each : stack_rows(part, StackBy::kStack))
+      if (each.self_ns > 0) sum += times[each.stack] = each.self_ns;
+    EXPECT_EQ(sum, part.host_ns);
+    return times;
+  };
+  using Times = std::map<std::string, int64_t>;
+  EXPECT_EQ(own_times(INT64_MIN, INT64_MAX), (Times{{"aten::linear", 140},
+                                                    {"aten::linear;aten::mm", 40},
+                                                    {"aten::linear;aten::mm;cudaLaunchKernel", 10},
+                                                    {"aten::linear;cudaLaunchKernel", 10},
+                                                    {"forward (model.py:12)", 100},
+                                                    {"forward (model.py:12);aten::relu", 90},
+                                                    {"forward (model.py:12);aten::relu;cudaLaunchKernel", 10}}));
+  EXPECT_EQ(own_times(140, 205),
+            (Times{{"aten::linear", 50}, {"aten::linear;aten::mm", 10}, {"aten::linear;cudaLaunchKernel", 5}}));
+  EXPECT_EQ(own_times(550, 560), (Times{{"forward (model.py:12)", 10}}));
+  EXPECT_EQ(own_times(600, 900), Times());
 }
 
 // A sampled thread of one process.

@@ -13,7 +13,7 @@ test('a time has four digits and the unit in which it is at least one', () => {
     0: '0',
     1: '1 ns',
     999: '999 ns',
-    1000: '1.000 µs',
+    1000: '1.000 us',
     1234567: '1.235 ms',
     4.2e9: '4.200 s',
     1e13: '10,000 s',

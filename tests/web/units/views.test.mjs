@@ -133,7 +133,7 @@ test('columns of SQL mean what tables and names say', () => {
     columns.meanings(['start', 'sum(duration)', 'sum(start)', 'total_bytes', 'share_percent', 'name'], schema),
     ['time', 'duration', '', 'bytes', 'percent', ''],
   );
-  assert.equal(columns.readable('1000002500', 'time', 1000000000n), '2.500 µs');
+  assert.equal(columns.readable('1000002500', 'time', 1000000000n), '2.500 us');
   assert.equal(columns.readable(2048, 'bytes', 0n), '2.00 KiB');
   assert.equal(columns.plain(null), 'NULL');
 });

@@ -1,6 +1,6 @@
 // What a flame graph says in words: of its runs, of what the search found, of the kernel that is chosen.
 import { percent, shownWhole, time } from '../view/units';
-import type { FlameNode, FlameRun, Order, Widths } from './tree';
+import { hostTime, type FlameNode, type FlameRun, type Order, type Widths } from './tree';
 
 /** The share of what matches below `top`; of nested matches the outermost counts. */
 export function matchedText(top: FlameNode, widths: Widths, matches: (node: FlameNode) => boolean): string {
@@ -32,13 +32,21 @@ export function factsText(runs: FlameRun[]): string {
   const run = runs[0];
   const list: string[] = [];
   if (runs.length > 1) {
+    // Samples and recorded functions do not measure the same: where the runs differ in that, each says which it has.
+    const [now, before] = runs.map(hostTime);
     if (runs.some((each) => each.hostNs > 0))
-      list.push(`host ${time(run.hostNs)}, compared with ${time(runs[1].hostNs)}`);
+      list.push(
+        now === before
+          ? `host ${time(run.hostNs)}, compared with ${time(runs[1].hostNs)}`
+          : `host ${time(run.hostNs)} ${now}, compared with ${time(runs[1].hostNs)} ${before}`,
+      );
     if (runs.some((each) => each.gpuNs > 0)) list.push(`GPU ${time(run.gpuNs)}, compared with ${time(runs[1].gpuNs)}`);
     return list.join(' · ');
   }
   if (run.hostNs > 0)
-    list.push(`host ${time(run.hostNs)} ${run.wall ? 'wall' : 'CPU'} time, ${shownWhole(run.samples)} samples`);
+    list.push(
+      `host ${time(run.hostNs)} ${hostTime(run)}${run.recorded === true ? '' : `, ${shownWhole(run.samples)} samples`}`,
+    );
   if (run.gpuNs > 0) {
     const known = (run.gpuExactNs + run.gpuNearNs) / run.gpuNs;
     list.push(

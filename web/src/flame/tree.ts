@@ -8,6 +8,8 @@ export interface FlameRun {
   samples: number;
   /** Some samples are of wall time, not of CPU time. */
   wall: boolean;
+  /** The host's time is of functions that a profiler recorded, not of samples. */
+  recorded?: boolean;
   hostNs: number;
   gpuNs: number;
   gpuExactNs: number;
@@ -63,6 +65,15 @@ export interface Settings {
   /** Whether the Python interpreter's own frames between the program's stand in the graph. */
   interpreter: boolean;
 }
+
+/** What the width is at first: sampled time, else that of devices, else of the functions that a profiler recorded. */
+export function firstMetric(runs: FlameRun[]): Metric {
+  if (runs.some((run) => run.hostNs > 0 && run.recorded !== true)) return 'host';
+  return runs.some((run) => run.gpuNs > 0) ? 'gpu' : 'host';
+}
+/** What the host's time of a run is, in words. */
+export const hostTime = (run: FlameRun): string =>
+  run.recorded === true ? 'in recorded functions' : run.wall ? 'wall time' : 'CPU time';
 
 // [text, hue, saturation] by part. Hues as the other views have them for these kinds (view/colour.ts): native code is the
 // program's own as Python is, in another blue.

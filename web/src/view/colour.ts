@@ -84,7 +84,7 @@ export interface Theme {
 }
 
 function makeTheme(dark: boolean): Theme {
-  const lightness = dark ? [0.62, 0.68, 0.74, 0.65] : [0.78, 0.84, 0.73, 0.81];
+  const lightness = dark ? [0.62, 0.68, 0.74, 0.65] : [0.74, 0.79, 0.69, 0.76];
   const names = Array.from({ length: kColours }, (_, i) =>
     pixel(...oklch(lightness[Math.floor(i / 360)], dark ? 0.095 : 0.09, i % 360)),
   );

@@ -80,7 +80,7 @@ export function readable(value: Value, meaning: Meaning, t0: bigint): string {
 export function fromBeginning(ns: number): string {
   const size = Math.abs(ns);
   const [divisor, unit, digits] =
-    size < 1e3 ? [1, 'ns', 0] : size < 1e6 ? [1e3, 'µs', 3] : size < 1e9 ? [1e6, 'ms', 6] : [1e9, 's', 9];
+    size < 1e3 ? [1, 'ns', 0] : size < 1e6 ? [1e3, 'us', 3] : size < 1e9 ? [1e6, 'ms', 6] : [1e9, 's', 9];
   return ns === 0 ? '0' : `${(ns / divisor).toFixed(digits)} ${unit}`;
 }
 /** What a tooltip says beside the value itself. */

@@ -2,13 +2,13 @@
 
 import type { Detail, Metric, Order, Settings } from '../flame/tree';
 
-/** `first`: what is told apart unless the word says otherwise. */
-export function flameSettings(word: string, anyHost: boolean, first: Detail = 'lines'): Settings {
+/** `metric` and `first`: what the width is, and what is told apart, unless the word says otherwise. */
+export function flameSettings(word: string, metric: Metric, first: Detail = 'lines'): Settings {
   const words = new Set(word.split('.'));
   const one = <T extends string>(list: readonly T[], otherwise: T): T =>
     list.find((each) => words.has(each)) ?? otherwise;
   return {
-    metric: one<Metric>(['host', 'gpu', 'both'], anyHost ? 'host' : 'gpu'),
+    metric: one<Metric>(['host', 'gpu', 'both'], metric),
     order: one<Order>(['top-down', 'bottom-up'], 'top-down'),
     detail: one<Detail>(['lines', 'functions', 'operators'], first),
     interpreter: words.has('interpreter'),

@@ -10,7 +10,7 @@ export function time(ns: number): string {
   const size = Math.abs(ns);
   if (size === 0) return '0';
   const [divisor, unit] =
-    size < 999.95 ? [1, 'ns'] : size < 999.95e3 ? [1e3, 'µs'] : size < 999.95e6 ? [1e6, 'ms'] : [1e9, 's'];
+    size < 999.95 ? [1, 'ns'] : size < 999.95e3 ? [1e3, 'us'] : size < 999.95e6 ? [1e6, 'ms'] : [1e9, 's'];
   const value = ns / divisor;
   if (unit === 'ns') return `${Number(value.toFixed(1))} ns`;
   if (unit === 's' && size >= 9999.5e9) return `${shownWhole(value)} s`;
@@ -25,15 +25,15 @@ export const exactTime = (ns: number): string =>
 export function moment(ns: number, step: number): string {
   if (ns === 0) return '0';
   const size = Math.max(Math.abs(ns), step);
-  const [divisor, unit] = size < 1e3 ? [1, 'ns'] : size < 1e6 ? [1e3, 'µs'] : size < 1e9 ? [1e6, 'ms'] : [1e9, 's'];
+  const [divisor, unit] = size < 1e3 ? [1, 'ns'] : size < 1e6 ? [1e3, 'us'] : size < 1e9 ? [1e6, 'ms'] : [1e9, 's'];
   const digits = Math.max(0, Math.min(9, Math.ceil(Math.log10(divisor / step) - 1e-9)));
   return `${(ns / divisor).toFixed(digits)} ${unit}`;
 }
 
-/** A round duration at a tick: "5 µs". */
+/** A round duration at a tick: "5 us". */
 export function tickTime(ns: number): string {
   const size = Math.abs(ns);
-  const [divisor, unit] = size < 1e3 ? [1, 'ns'] : size < 1e6 ? [1e3, 'µs'] : size < 1e9 ? [1e6, 'ms'] : [1e9, 's'];
+  const [divisor, unit] = size < 1e3 ? [1, 'ns'] : size < 1e6 ? [1e3, 'us'] : size < 1e9 ? [1e6, 'ms'] : [1e9, 's'];
   return size === 0 ? '0' : `${Number((ns / divisor).toPrecision(6))} ${unit}`;
 }
 
@@ -83,6 +83,3 @@ export function oneLine(text: string, most = 600): string {
       : `${text.slice(0, Math.ceil(most * 0.6))}…${text.slice(text.length - Math.floor(most * 0.4))}`;
   return cut.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g, ' ');
 }
-
-/** Sentences of tacho as the page writes units: in a terminal microseconds are "us". */
-export const spelledUnits = (text: string): string => text.replace(/(\d) us\b/g, '$1 µs');

@@ -39,6 +39,8 @@ ELSEWHERE = {
     "a GPU": re.compile(r"workloads/train/H200|decode\.py|decode\.tacho|long\.tacho|--device 1\b|-p out-profile"),
     "DuckDB's or ClickHouse's program": re.compile(r"\| (duckdb|clickhouse) "),
 }
+# The number of the process that pages attach to: a program that runs while they are tried has it here.
+RUNNING = "4711"
 # A line that states how a command is called, and is none.
 USAGE = re.compile(r"\[|\.\.\.|\bFILE\b|\bFORMAT\b|\bFOLDER\b|\bWHAT\b|\bREPORT\b|\bWHEN\b|\bNAME\b|\bIN OUT\b|\bA B\b|^tacho program|PROGRAM")
 
@@ -61,13 +63,16 @@ def commands_of(block):
     """The commands of tacho in a block, as [line number, command, [line that it prints]]. A command goes on in the next line while
     a quotation mark is open; several in a line stand apart."""
     found, quoted = [], False
+    prompts = any(line.startswith("$ ") for _, line in block)  # what has none is output
     for number, line in block:
         if quoted:
             found[-1][1] += "\n" + line
             quoted = found[-1][1].count('"') % 2 == 1
             continue
+        start = (r"\$ " if prompts else "") + r"((srun|torchrun) .*)?tacho "
         words = [re.split(r" +# ", each)[0] for each in re.split(r" {3,}", line) if re.match(r"(\$ )?((srun|torchrun) .*)?tacho ", each)]
-        for each in words if re.match(r"(\$ )?((srun|torchrun) .*)?tacho ", line) else []:
+        words = words if re.match(start, line) else []
+        for each in words:
             found.append([number, each.removeprefix("$ ").strip(), []])
             quoted = each.count('"') % 2 == 1
         if not words and found:
@@ -89,10 +94,13 @@ def commands(page):
 
 
 class Examples(harness.Case):
-    world = None
+    world = running = None
 
     @classmethod
     def tearDownClass(cls):
+        if cls.running is not None:
+            cls.running.kill()
+            cls.running.wait()
         if cls.world is not None:
             shutil.rmtree(cls.world, ignore_errors=True)
 
@@ -139,6 +147,9 @@ class Examples(harness.Case):
         for file in (harness.DATA / "ranks4").iterdir():
             os.symlink(file, world / "job" / file.name)
 
+        Examples.running = subprocess.Popen([harness.DEBIAN_PYTHON, "-c", "import time\nwhile True: time.sleep(0.01)"],
+                                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
         def tacho(*words):
             self.run_command(TACHO, *words, cwd=world, timeout=300)
         tacho("trace", "-q", "-o", "app.tacho", "--", "./app")
@@ -169,6 +180,7 @@ class Examples(harness.Case):
         return (code if b"http://" in said else -1), said.decode()
 
     def run_example(self, command, folder):
+        command = re.sub(rf"\b{RUNNING}\b", str(Examples.running.pid), command)
         if re.match(r"tacho view (?!.* -o )", command):
             return self.serve(f"{command} --no-open", folder)
         if command.endswith(" --gui"):

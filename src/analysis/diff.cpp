@@ -111,6 +111,8 @@ Status find_shapes(Side& side) {
   constexpr size_t kMost = 100'000;
   const auto take = [&](int64_t dim, int64_t inputs) {
     if (inputs == 0 || dim <= 0 || dim >= side.table || side.shaped.size() >= kMost) return;
+    // Some profilers know types or values alone.
+    if (trace::cell<column::OperatorInput::dims>(*side.trace, inputs) == 0) return;
     const auto [at, fresh] =
         side.shaped.try_emplace({dim, inputs}, side.table + static_cast<int64_t>(side.shaped.size()));
     if (fresh) side.of_shaped.push_back(at->first);

@@ -158,6 +158,7 @@ class ProfilesWriter {
   Status one_process(int64_t process) {
     analysis::StackOptions wanted;
     wanted.process = process;
+    wanted.recorded = false;  // samples alone are CPU time
     TACHO_ASSIGN(const analysis::StackTree tree, analysis::stack_tree(parts_.trace(), wanted));
     forgotten_ += tree.forgotten;
     if (tree.host_ns == 0 && tree.gpu_ns == 0) return {};

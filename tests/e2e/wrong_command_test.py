@@ -42,7 +42,7 @@ class WrongCommand(harness.Case):
         for command in TRACE_COMMANDS:
             with self.subTest(command=command):
                 self.says(*command, wl, needles=["is a profile folder", f"did you mean: tacho analyze -p {wl}"])
-        for words in (["query", wl, "SELECT 1"], ["convert", wl, "x.tacho"], ["export", wl, "-f", "json"], ["ranks", wl],
+        for words in (["query", wl, "SELECT 1"], ["convert", wl, "x.tacho"], ["ranks", wl],
                       ["merge", wl, "-o", "x.tacho"], ["trim", wl, "x.tacho", "--start", "1%"]):
             with self.subTest(words=words):
                 self.says(*words, needles=["is a profile folder", f"tacho analyze -p {wl}"])

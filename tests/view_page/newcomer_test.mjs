@@ -109,12 +109,12 @@ test('a cell of the heat map leads to the rank, with its collective selected, an
   await close();
 });
 
-test('sizes and rates have the units of the terminal, and durations those of the page', async () => {
+test('sizes, rates and durations have the units of the terminal', async () => {
   const { page, close } = await open(await serve(ranks4), { hash: 'view=overview' });
   await page.waitForFunction(() => window.tacho.app.overview.provisional !== true);
   const copies = await page.locator('table[data-kind="copy"]').innerText();
   assert.match(copies, /GB\/s/);
-  assert.doesNotMatch(await page.locator('main').innerText(), /\d us\b|GiB\/s/);
+  assert.doesNotMatch(await page.locator('main').innerText(), /\d µs|GiB\/s/);
   // A tooltip of the strip says each share once.
   const box = await page.locator('.strip canvas').first().boundingBox();
   await page.mouse.move(box.x + box.width / 2, box.y + 40);

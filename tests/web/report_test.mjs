@@ -816,11 +816,11 @@ test('MI200 beside H200 on one page: kernels without FLOPs on the axis, the roof
   let tip = await page.locator('.tip').innerText();
   assert.ok(
     tip.includes(
-      `${copy.bandwidth.hbm.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })} GB/s at HBM`,
+      `${copy.bandwidth.hbm.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })} GB/s at DRAM`,
     ),
     tip,
   );
-  assert.ok(tip.includes(`bound by HBM: ${copy.bounds.FP32.reached.toFixed(1)} % of 4,500.00 GB/s`), tip);
+  assert.ok(tip.includes(`bound by DRAM: ${copy.bounds.FP32.reached.toFixed(1)} % of 4,500.00 GB/s`), tip);
   const product = document.roofline.kernels.find((kernel) => kernel.kernel === 'nvjet_bf16');
   assert.equal(product.type, 'BF16');
   assert.deepEqual(Object.keys(product.flops), ['matrix BF16']);

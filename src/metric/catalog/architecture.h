@@ -70,8 +70,8 @@ struct RooflineModel {
   std::string_view definition;        ///< the counters' family and where they count, for people
   std::vector<FlopTerms> flops;       ///< empty: the architecture has no points
   std::string_view l1, l2, hbm, lds;  ///< bytes of a dispatch
-  /// What people call the roofs and levels of this hardware, by "hbm", "l2", "l1", "lds", "valu" and "mfma"; one that is
-  /// missing has AMD's name (roof_name()).
+  /// What people call the roofs and levels of this hardware, by "hbm", "l2", "l1", "lds", "valu" and "mfma"; one that
+  /// is missing has AMD's name (roof_name()).
   std::vector<std::pair<std::string_view, std::string_view>> names;
   /// --compat 3.3 uses these instead: FLOPs of a run that has no counter of any term, what it says of itself and the
   /// bytes at L1 and L2 ("": as without it), and the bytes at the memory by gpu_series of sysinfo.csv ("other": every

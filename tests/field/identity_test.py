@@ -79,8 +79,8 @@ static const unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0xff, 0xcf, 0
 static double now(clockid_t id) { struct timespec t; clock_gettime(id, &t); return t.tv_sec * 1e3 + t.tv_nsec * 1e-6; }
 int main(int count, char** words) {
   const int dump = !strcmp(words[1], "dump");
-  char name[64];
-  snprintf(name, sizeof name, dump ? "%s/jit-%d.dump" : "/tmp/perf-%2$d.map", getenv("PWD"), getpid());
+  char here[4096], name[5120];
+  snprintf(name, sizeof name, dump ? "%s/jit-%d.dump" : "/tmp/perf-%2$d.map", getcwd(here, sizeof here), getpid());
   const int file = open(name, O_CREAT | O_TRUNC | O_RDWR, 0600);
   if (dump) {
     struct { uint32_t magic, version, size, machine, pad, pid; uint64_t time, flags; } head = {0x4a695444, 1, 40, 62, 0, getpid(), 0, 0};

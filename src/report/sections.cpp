@@ -27,17 +27,34 @@ void Sections::line(std::string_view text) {
   text_.append(text).append(1, '\n');
 }
 
+namespace {
+
+// The first `most` rows as text; `left_out` gets the titles of columns that do not fit.
+std::string fitting_text(PrintedTable& table, size_t most, const Sections::Layout& layout,
+                         std::vector<std::string>& left_out) {
+  if (most != 0 && table.rows.size() > most) table.rows.resize(most);
+  TextStyle style;
+  style.width = layout.width;
+  style.colour = layout.colour;
+  style.indent = layout.indent;
+  style.left_out = &left_out;
+  return to_text(table, style);
+}
+
+}  // namespace
+
+bool Sections::leaves_out(const Answer& answer, std::string_view title, size_t most) const {
+  PrintedTable table = readable_table(answer);
+  std::vector<std::string> left_out;
+  fitting_text(table, most, layout_, left_out);
+  return std::find(left_out.begin(), left_out.end(), title) != left_out.end();
+}
+
 size_t Sections::table(const Answer& answer, size_t most) {
   PrintedTable table = readable_table(answer);
   const size_t rows = table.rows.size();
-  if (most != 0 && rows > most) table.rows.resize(most);
   std::vector<std::string> left_out;
-  TextStyle style;
-  style.width = layout_.width;
-  style.colour = layout_.colour;
-  style.indent = layout_.indent;
-  style.left_out = &left_out;
-  text_ += to_text(table, style);
+  text_ += fitting_text(table, most, layout_, left_out);
   // A report goes to files as wide as to a terminal of 80 columns: it says how wide.
   std::string lost = left_out_sentence(left_out, "");
   if (const size_t colon = lost.rfind(": "); colon != std::string::npos) {

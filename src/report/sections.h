@@ -34,6 +34,8 @@ class Sections {
   /// At most `most` rows of the answer (0 = all) and a line that names columns which do not fit. Returns how many rows
   /// are left out. The answer's notes become sentences.
   size_t table(const Answer& answer, size_t most = 0);
+  /// Whether table() would leave out the column with this title.
+  bool leaves_out(const Answer& answer, std::string_view title, size_t most = 0) const;
 
   const Layout& layout() const { return layout_; }
   bool empty() const { return text_.empty(); }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/saturating.h"
 #include "report/text.h"
 
 namespace tacho::analysis {
@@ -42,28 +43,27 @@ int64_t count(const MemoryOwner& owner, size_t moment) {
 }
 
 void name_columns(Answer& answer, MemoryBy by) {
-  if (by == MemoryBy::kOwner || by == MemoryBy::kUse)
+  if (tells_apart(by, MemoryBy::kUse))
     answer.columns.push_back({.name = "Category", .title = "Category", .whole = true});
-  if (by == MemoryBy::kOwner || by == MemoryBy::kLine)
+  if (tells_apart(by, MemoryBy::kLine))
     answer.columns.push_back({.name = "Line", .title = "Line", .cut = report::Cut::kPath});
-  if (by == MemoryBy::kOwner || by == MemoryBy::kModule)
+  if (tells_apart(by, MemoryBy::kModule))
     answer.columns.push_back(
         {.name = "Module", .title = "Module", .leave_out = by == MemoryBy::kModule ? 0 : 2, .cut = report::Cut::kPath});
-  if (by == MemoryBy::kOwner || by == MemoryBy::kOperator)
-    answer.columns.push_back({.name = "Operator", .title = "Operator"});
+  if (tells_apart(by, MemoryBy::kOperator)) answer.columns.push_back({.name = "Operator", .title = "Operator"});
 }
 void name_cells(std::vector<Cell>& cells, const MemoryOwner& owner, MemoryBy by) {
-  if (by == MemoryBy::kOwner || by == MemoryBy::kUse) cells.emplace_back(std::string(to_string(owner.use)));
-  if (by == MemoryBy::kOwner || by == MemoryBy::kLine) cells.push_back(text(owner.line));
-  if (by == MemoryBy::kOwner || by == MemoryBy::kModule) cells.push_back(text(owner.module));
-  if (by == MemoryBy::kOwner || by == MemoryBy::kOperator) cells.push_back(text(owner.operation));
+  if (tells_apart(by, MemoryBy::kUse)) cells.emplace_back(std::string(to_string(owner.use)));
+  if (tells_apart(by, MemoryBy::kLine)) cells.push_back(text(owner.line));
+  if (tells_apart(by, MemoryBy::kModule)) cells.push_back(text(owner.module));
+  if (tells_apart(by, MemoryBy::kOperator)) cells.push_back(text(owner.operation));
 }
 
 const char* const kBefore = "(before the recording)";
 
 // The names of a row for what no owner has.
 void before_cells(std::vector<Cell>& cells, MemoryBy by) {
-  if (by == MemoryBy::kOwner) cells.emplace_back();
+  if (by == MemoryBy::kOwner || by == MemoryBy::kOwnerOfModules) cells.emplace_back();
   cells.emplace_back(std::string(kBefore));
 }
 
@@ -72,6 +72,22 @@ std::string who(const MemoryOwner& owner) {
   if (!owner.operation.empty()) name += name.empty() ? owner.operation : fmt::format(" ({})", owner.operation);
   if (name.empty()) name = owner.module.empty() ? "an unknown owner" : owner.module;
   return name;
+}
+
+// All that an owner is told apart by.
+std::string whole_name(const MemoryOwner& owner, MemoryBy by) {
+  std::vector<Cell> cells;
+  name_cells(cells, owner, by);
+  std::string name;
+  for (const Cell& cell : cells)
+    if (const auto* const part = std::get_if<std::string>(&cell)) name += (name.empty() ? "" : ", ") + *part;
+  return name.empty() ? "(unknown)" : name;
+}
+
+// When bucket `i` of a place's curve begins.
+int64_t bucket_begin(const MemoryPlace& place, size_t i, int64_t from, int64_t to) {
+  const double share = static_cast<double>(i) / static_cast<double>(place.curve.size());
+  return from + static_cast<int64_t>(static_cast<double>(to - from) * share);
 }
 
 std::string at_time(int64_t time, int64_t zero) {
@@ -206,12 +222,59 @@ Answer memory_curve(const MemoryPlace& place, int64_t from, int64_t to, int64_t 
                             {.name = "ReservedBytes", .title = "Reserved", .unit = Unit::kBytes}},
                 .id = "curve",
                 .title = "Memory of " + place.name + " over time"};
-  const auto parts = static_cast<double>(place.curve.size());
   for (size_t i = 0; i < place.curve.size(); ++i) {
     const MemoryPlace::Bucket& each = place.curve[i];
-    const double at = static_cast<double>(to - from) * (static_cast<double>(i) / parts);
     answer.rows.push_back(
-        {from - zero + static_cast<int64_t>(at), each.live, each.reserved == kUnknown ? Cell() : Cell(each.reserved)});
+        {bucket_begin(place, i, from, to) - zero, each.live, each.reserved == kUnknown ? Cell() : Cell(each.reserved)});
+  }
+  return answer;
+}
+
+std::vector<MemoryArea> memory_areas(const MemoryPlace& place, MemoryBy by, size_t most) {
+  std::vector<std::pair<int64_t, MemoryOwner>> owners;
+  for (MemoryOwner& owner : memory_owners(place, by))
+    if (!owner.curve.empty()) {
+      double sum = 0;
+      for (const int64_t value : owner.curve) sum += static_cast<double>(value);
+      const auto mean = static_cast<int64_t>(sum / static_cast<double>(owner.curve.size()));
+      if (sum > 0) owners.emplace_back(std::max(live(owner, 0), mean), std::move(owner));
+    }
+  std::stable_sort(owners.begin(), owners.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<MemoryArea> areas;
+  MemoryArea others{.name = "(others)", .names = {}, .live = std::vector<int64_t>(place.curve.size())};
+  MemoryArea before{.name = kBefore, .names = {}, .live = {}};
+  for (const MemoryPlace::Bucket& bucket : place.curve) before.live.push_back(bucket.live);
+  for (size_t n = 0; n < owners.size(); ++n) {
+    MemoryOwner& owner = owners[n].second;
+    for (size_t i = 0; i < before.live.size(); ++i) {
+      add_saturating(before.live[i], -owner.curve[i]);
+      if (n >= most) add_saturating(others.live[i], owner.curve[i]);
+    }
+    if (n >= most) continue;
+    MemoryArea& area = areas.emplace_back();
+    area.name = whole_name(owner, by);
+    name_cells(area.names, owner, by);
+    area.live = std::move(owner.curve);
+  }
+  // Where the allocator's own sum is below what the events add up to, memory_doubts() says so.
+  for (int64_t& value : before.live) value = std::max<int64_t>(value, 0);
+  for (MemoryArea* const area : {&others, &before})
+    if (std::any_of(area->live.begin(), area->live.end(), [](int64_t value) { return value > 0; }))
+      areas.push_back(std::move(*area));
+  return areas;
+}
+
+Answer memory_owner_curves(const MemoryPlace& place, MemoryBy by, size_t most, int64_t from, int64_t to, int64_t zero) {
+  Answer answer{.columns = {{.name = "StartNs", .title = "From", .unit = Unit::kNs}},
+                .id = "owner_curves",
+                .title = "Memory of " + place.name + " over time, by owner"};
+  const std::vector<MemoryArea> areas = memory_areas(place, by, most);
+  for (const MemoryArea& area : areas)
+    answer.columns.push_back({.name = area.name, .title = area.name, .unit = Unit::kBytes});
+  for (size_t i = 0; i < place.curve.size(); ++i) {
+    auto& cells = answer.rows.emplace_back();
+    cells.emplace_back(bucket_begin(place, i, from, to) - zero);
+    for (const MemoryArea& area : areas) cells.emplace_back(area.live[i]);
   }
   return answer;
 }

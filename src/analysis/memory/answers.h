@@ -22,6 +22,19 @@ report::Answer memory_unfreed(const MemoryPlace& place, MemoryBy by);
 report::Answer memory_lifetimes(const MemoryPlace& place);
 /// Live and reserved bytes over time.
 report::Answer memory_curve(const MemoryPlace& place, int64_t from, int64_t to, int64_t zero);
+/// What an owner had of the live bytes over time.
+struct MemoryArea {
+  std::string name;  ///< "activation, train.py:31 forward, aten::linear"; "(others)", "(before the recording)"
+  std::vector<report::Cell> names;  ///< as its row of memory_holders() has them; empty for the last two
+  std::vector<int64_t> live;        ///< by bucket of the curve
+};
+/// The owners that had the most at the peak or on average, at most `most` of them, then the others together, then what
+/// was there before the recording. They add up to the curve. For places of a report with owner_curves; an area that is
+/// 0 throughout is left out.
+std::vector<MemoryArea> memory_areas(const MemoryPlace& place, MemoryBy by, size_t most);
+/// The same as a table over time, a column for each.
+report::Answer memory_owner_curves(const MemoryPlace& place, MemoryBy by, size_t most, int64_t from, int64_t to,
+                                   int64_t zero);
 /// The peaks of one place in two runs, owner by owner.
 report::Answer memory_difference(const MemoryPlace& one, const MemoryPlace& other, MemoryBy by);
 

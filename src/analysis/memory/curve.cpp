@@ -91,6 +91,7 @@ size_t MemoryCurves::sum_of(const Shape& shape, int64_t process) {
   sum.level = shape.level;
   sum.memory = shape.memory;
   sum.buckets.resize(buckets_, {0, kUnknown});
+  sum.bucket_rows.resize(buckets_, 0);
   const size_t number = found->second;
   // Blocks lie in the segments of the same memory, whichever comes first.
   if (shape.level != kRuntime) {
@@ -159,8 +160,14 @@ void MemoryCurves::change(Sum& sum, int64_t time, int64_t bytes, int64_t in_use,
   ++sum.rows;
   const size_t at = bucket(time);
   const int64_t carried = sum.filled == 0 ? value - bytes : value_before;
-  for (; sum.filled <= at; ++sum.filled) sum.buckets[sum.filled].live = carried;
-  sum.buckets[at].live = std::max(sum.buckets[at].live, value);
+  for (; sum.filled <= at; ++sum.filled) {
+    sum.buckets[sum.filled].live = carried;
+    sum.bucket_rows[sum.filled] = sum.rows - 1;
+  }
+  if (value > sum.buckets[at].live) {
+    sum.buckets[at].live = value;
+    sum.bucket_rows[at] = sum.rows;
+  }
   if (reserved != kUnknown) {
     sum.last_reserved = reserved;
     sum.most_reserved = std::max(sum.most_reserved.value_or(reserved), reserved);
@@ -243,7 +250,10 @@ void MemoryCurves::finish(size_t buckets, MemoryReport& report) {
       sum.peak += sum.offset;
       for (size_t i = 0; i < sum.filled; ++i) sum.buckets[i].live += sum.offset;
     }
-    for (; sum.filled < buckets; ++sum.filled) sum.buckets[sum.filled].live = sum.live + sum.offset;
+    for (; sum.filled < buckets; ++sum.filled) {
+      sum.buckets[sum.filled].live = sum.live + sum.offset;
+      sum.bucket_rows[sum.filled] = sum.rows;
+    }
   }
   const bool several =
       std::any_of(sums_.begin(), sums_.end(), [&](const Sum& sum) { return sum.process != sums_.front().process; });

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -51,6 +52,8 @@ class MemoryCurves {
   size_t places() const { return shown_.size(); }
   /// The number, among the rows that change a place, of the row behind which its peak is; 0 = at its begin.
   int64_t peak_row(size_t place) const { return sums_[shown_[place]].peak_row; }
+  /// By bucket of the place's curve: the same for the bucket's value. Ascending.
+  std::span<const int64_t> bucket_rows(size_t place) const { return sums_[shown_[place]].bucket_rows; }
 
  private:
   // One sum.
@@ -68,6 +71,7 @@ class MemoryCurves {
     int64_t before = 0;                                                  // freed without being allocated
     MemoryPlace facts;
     std::vector<MemoryPlace::Bucket> buckets;
+    std::vector<int64_t> bucket_rows;
     size_t filled = 0;  // buckets that have a value
   };
   // A shape of allocations.

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -76,6 +77,7 @@ class OwnerPass {
         steps_(std::move(steps)),
         lines_(trace),
         next_moment_(curves.places(), 0),
+        next_bucket_(curves.places(), 0),
         seen_(curves.places(), 0) {
     owners_.resize(curves.places());
   }
@@ -105,6 +107,7 @@ class OwnerPass {
     bool known;  // the phase
     std::optional<MemoryUse> told;
     uint32_t moments = 0;  // bits
+    uint32_t bucket = 0;   // the first whose value counts it
   };
   // Of an owner, while sums are made.
   using OwnerKey = std::tuple<uint32_t, uint32_t, int64_t, MemoryUse>;  // line, node, name, use
@@ -112,6 +115,7 @@ class OwnerPass {
     std::vector<MemoryOwner::Amount> live;
     MemoryOwner::Amount all;
     std::set<size_t> parts;
+    std::vector<int64_t> changes;  // by bucket: to the sum of the one before; one more than buckets
   };
 
   static MemoryUse use_of(std::string_view what) {
@@ -150,6 +154,23 @@ class OwnerPass {
     if (++seen_[place] == curves_.peak_row(place)) mark(place, 0);
   }
 
+  // The first bucket of the curve whose value is of the place's next row, or of a later one.
+  uint32_t next_bucket(size_t place) {
+    if (!options_.owner_curves) return 0;
+    const std::span<const int64_t> rows = curves_.bucket_rows(place);
+    uint32_t& next = next_bucket_[place];
+    while (next < rows.size() && rows[next] <= seen_[place]) ++next;
+    return next;
+  }
+  void add_to_curve(Sums& sums, const Live& what, bool never) {
+    const auto buckets = static_cast<uint32_t>(curves_.bucket_rows(what.place).size());
+    const uint32_t end = never ? buckets : next_bucket(what.place);
+    if (what.bucket >= end) return;
+    if (sums.changes.empty()) sums.changes.resize(buckets + 1);
+    add_saturating(sums.changes[what.bucket], what.bytes);
+    add_saturating(sums.changes[end], -what.bytes);
+  }
+
   void allocated(const MemoryCurves::Step& step, const OperatorAllocation& row, const OperatorCall* call,
                  const OperatorTree& tree) {
     Live made{.bytes = row.bytes,
@@ -174,6 +195,7 @@ class OwnerPass {
         made.phase = *phase;
         made.known = true;
       }
+    made.bucket = next_bucket(step.place);
     live_.insert_or_assign(step.key, made);
   }
 
@@ -219,6 +241,7 @@ class OwnerPass {
       put(sums.live[1]);
       sums.parts.insert(part_of(what.start));
     }
+    if (options_.owner_curves) add_to_curve(sums, what, never);
     auto& lifetimes = report_.places[what.place].lifetimes;
     size_t bin = kLifetimes.size() + 1;
     if (!never) {
@@ -259,6 +282,10 @@ class OwnerPass {
         owner.live = std::move(sums.live);
         owner.all = sums.all;
         owner.steps = static_cast<int64_t>(sums.parts.size());
+        if (sums.changes.empty()) continue;
+        sums.changes.pop_back();
+        owner.curve = std::move(sums.changes);
+        for (size_t i = 1; i < owner.curve.size(); ++i) add_saturating(owner.curve[i], owner.curve[i - 1]);
       }
     }
   }
@@ -270,6 +297,7 @@ class OwnerPass {
   std::vector<int64_t> steps_;
   MemoryLines lines_;
   std::vector<size_t> next_moment_;
+  std::vector<uint32_t> next_bucket_;
   std::vector<int64_t> seen_;
   tsl::robin_map<MemoryKey, Live, MemoryKeyHash> live_;
   std::vector<std::map<OwnerKey, Sums>> owners_;
@@ -326,13 +354,13 @@ std::vector<MemoryOwner> memory_owners(const MemoryPlace& place, MemoryBy by) {
   std::map<std::tuple<std::string, std::string, std::string, MemoryUse>, MemoryOwner> together;
   for (const MemoryOwner& each : place.owners) {
     const auto kept = [&](MemoryBy which, const std::string& text) {
-      return by == MemoryBy::kOwner || by == which ? text : std::string();
+      return tells_apart(by, which) ? text : std::string();
     };
     MemoryOwner key;
     key.line = kept(MemoryBy::kLine, each.line);
     key.module = kept(MemoryBy::kModule, each.module);
     key.operation = kept(MemoryBy::kOperator, each.operation);
-    key.use = by == MemoryBy::kOwner || by == MemoryBy::kUse ? each.use : MemoryUse::kOther;
+    key.use = tells_apart(by, MemoryBy::kUse) ? each.use : MemoryUse::kOther;
     MemoryOwner& sum = together.try_emplace({key.line, key.module, key.operation, key.use}, key).first->second;
     sum.live.resize(std::max(sum.live.size(), each.live.size()));
     const auto put = [](MemoryOwner::Amount& to, const MemoryOwner::Amount& from) {
@@ -342,6 +370,8 @@ std::vector<MemoryOwner> memory_owners(const MemoryPlace& place, MemoryBy by) {
     for (size_t i = 0; i < each.live.size(); ++i) put(sum.live[i], each.live[i]);
     put(sum.all, each.all);
     sum.steps = std::max(sum.steps, each.steps);
+    sum.curve.resize(std::max(sum.curve.size(), each.curve.size()));
+    for (size_t i = 0; i < each.curve.size(); ++i) add_saturating(sum.curve[i], each.curve[i]);
   }
   std::vector<MemoryOwner> rows;
   rows.reserve(together.size());

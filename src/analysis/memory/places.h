@@ -33,7 +33,9 @@ struct MemoryOwner {
   };
   /// By moment: the peak, the end, then those that were asked for.
   std::vector<Amount> live;
-  Amount all;         ///< of everything it allocated
+  Amount all;  ///< of everything it allocated
+  /// Its part of each value of MemoryPlace::curve; empty = not asked for, or 0 throughout.
+  std::vector<int64_t> curve;
   int64_t steps = 0;  ///< different parts of the recording in which it allocated what was never freed
 };
 

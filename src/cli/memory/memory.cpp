@@ -37,6 +37,9 @@ struct MemoryRun {
   int64_t zero = 0;
 };
 
+// Owners that owner_curves tells apart unless --top says otherwise.
+constexpr size_t kMostCurves = 12;
+
 // The places that are shown: the one that was asked for, or all.
 Result<std::vector<const MemoryPlace*>> chosen_places(const MemoryReport& report, const std::string& word) {
   std::vector<const MemoryPlace*> places;
@@ -49,12 +52,13 @@ Result<std::vector<const MemoryPlace*>> chosen_places(const MemoryReport& report
   return places;
 }
 
-Result<MemoryRun> read_memory(const std::string& file, const std::vector<std::string>& at, size_t buckets) {
+Result<MemoryRun> read_memory(const std::string& file, const std::vector<std::string>& at, size_t buckets,
+                              bool owner_curves = false) {
   MemoryRun run;
   TACHO_ASSIGN(run.trace, open_trace(file));
   const auto [first, last] = run.trace->time_range();
   run.zero = first;
-  analysis::MemoryOptions options{.buckets = buckets, .moments = {}};
+  analysis::MemoryOptions options{.buckets = buckets, .moments = {}, .owner_curves = owner_curves};
   for (const std::string& text : at) {
     TACHO_ASSIGN(const int64_t moment, parse_moment(text, first, last, "--at"));
     options.moments.push_back(moment);
@@ -84,9 +88,19 @@ void add_memory(report::Sections& out, const MemoryPlace& place, const MemoryRun
       out.sentence(fmt::format("{} more row{}: --top 0 shows all.", left, left == 1 ? "" : "s"));
   };
   Answer holders = analysis::memory_holders(place, request.owners, request.at.size());
+  Answer unfreed = analysis::memory_unfreed(place, request.owners);
+  // Without their modules, equal layers would be rows that look alike.
+  if (request.owners == MemoryBy::kOwner &&
+      (out.leaves_out(holders, "Module", most) || out.leaves_out(unfreed, "Module", most))) {
+    const size_t apart = holders.rows.size();
+    holders = analysis::memory_holders(place, MemoryBy::kOwnerOfModules, request.at.size());
+    unfreed = analysis::memory_unfreed(place, MemoryBy::kOwnerOfModules);
+    if (holders.rows.size() < apart)
+      holders.notes.push_back("Equal rows of several modules are one: --by module tells modules apart, as does a wider "
+                              "terminal.");
+  }
   holders.title = request.at.empty() ? "Who held the peak" : "Who held memory at the moments that --at names";
   table(holders);
-  Answer unfreed = analysis::memory_unfreed(place, request.owners);
   if (!unfreed.rows.empty()) table(unfreed);
   table(analysis::memory_lifetimes(place));
   const std::vector<std::string> findings = analysis::memory_findings(place, run.report);
@@ -155,11 +169,15 @@ int show_memory(const MemoryRun& run, const MemoryRequest& request, const report
   Answer answer;
   const std::string table = request.table.empty() ? "holders" : request.table;
   if (table == "places") answer = analysis::memory_places(run.report, run.zero);
+  if (table == "owner_curves")
+    answer = analysis::memory_owner_curves(*places->front(), request.owners, request.top.value_or(kMostCurves),
+                                           run.report.from, run.report.to, run.zero);
   for (Answer& each : memory_tables(*places->front(), run, request))
     if (each.id == table) answer = std::move(each);
   if (places->size() > 1 && table != "places")
-    answer.remarks.push_back(fmt::format("{} of several memories; --device chooses another", places->front()->name));
-  report::show(answer, options);
+    answer.remarks.push_back(
+        fmt::format("this is {}, one of several memories: --device chooses another", places->front()->name));
+  report::show(answer, table == "owner_curves" ? report::ShowOptions{.face = options.face} : options);
   return kOk;
 }
 
@@ -178,8 +196,8 @@ int run_memory(int argc, char** argv) {
                  "the end)")
       .expected(1, 8);
   app.add_option("--device", request.device, "only the memory whose name begins so: \"GPU 0\"");
-  app.add_option("--table", request.table, "csv, json: places, holders, unfreed, lifetimes or curve")
-      .one_of({"places", "holders", "unfreed", "lifetimes", "curve"});
+  app.add_option("--table", request.table, "csv, json: places, holders, unfreed, lifetimes, curve or owner_curves")
+      .one_of({"places", "holders", "unfreed", "lifetimes", "curve", "owner_curves"});
   app.add_option("--output-format", request.format, "text, json or csv")
       .one_of({"text", "json", "csv"})
       .capture_default_str();
@@ -196,7 +214,7 @@ int run_memory(int argc, char** argv) {
   if (!request.other.empty() && (!request.at.empty() || !request.table.empty()))
     return complain(kBadInput, "two runs are compared at their peaks: leave out --at and --table");
   const size_t buckets = options.face == report::AnswerFormat::kText ? 76 : 720;
-  const auto one = read_memory(request.file, request.at, buckets);
+  const auto one = read_memory(request.file, request.at, buckets, request.table == "owner_curves");
   if (!one) return complain(kBadInput, one.error().message);
   if (request.other.empty()) return show_memory(*one, request, options);
   const auto other = read_memory(request.other, {}, buckets);

@@ -4,10 +4,17 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <map>
 #include <memory>
+#include <numeric>
+#include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "analysis/memory/answers.h"
+#include "base/format.h"
 #include "trace/rows.h"
 
 namespace tacho::analysis {
@@ -28,11 +35,12 @@ struct MemoryMaker {
       writer->dimension(row::Device{.kind = event::DeviceKind::kGpu, .index = 0, .name = writer->string("Fast")});
 
   void add(int64_t time, AllocationOperation operation, int64_t address, int64_t bytes,
-           AllocationLevel level = AllocationLevel::kBlock, int64_t in_use = kUnknown, int64_t reserved = kUnknown) {
+           AllocationLevel level = AllocationLevel::kBlock, int64_t in_use = kUnknown, int64_t reserved = kUnknown,
+           const std::string& name = "tensor") {
     const int64_t shape = writer->dimension(row::AllocationShape{.operation = operation,
                                                                  .memory = event::MemoryKind::kDevice,
                                                                  .device = device,
-                                                                 .name = writer->string("tensor"),
+                                                                 .name = writer->string(name),
                                                                  .level = level});
     writer->add(row::Allocation{.track = track,
                                 .start = time,
@@ -224,6 +232,87 @@ TEST(Memory, MomentsSeeWhatIsLiveThen) {
 TEST(Memory, TracesWithoutAllocationsHaveNoPlace) {
   MemoryMaker made;
   EXPECT_TRUE(made.report().places.empty());
+}
+
+// Random allocations and frees against a plain count of what is live behind every row.
+TEST(Memory, OwnersAddUpToTheCurve) {
+  constexpr size_t kBuckets = 16, kOwners = 5;
+  std::mt19937 random(7);
+  const auto below = [&](int64_t end) { return std::uniform_int_distribution<int64_t>(0, end - 1)(random); };
+  for (int round = 0; round < 20; ++round) {
+    MemoryMaker made;
+    struct Block {
+      int64_t bytes;
+      size_t owner;
+    };
+    std::map<int64_t, Block> live;
+    // Behind each row: its time, and what each owner has.
+    std::vector<std::pair<int64_t, std::array<int64_t, kOwners>>> behind;
+    std::array<int64_t, kOwners> held{};
+    int64_t time = 100;
+    const int64_t rows = 3 + below(300);
+    for (int64_t i = 0; i < rows; ++i) {
+      time += 1 + below(i % 40 == 0 ? 500 : 20);
+      const int64_t address = 1 + below(40);
+      const auto found = live.find(address);
+      if (found != live.end() && below(4) != 0) {
+        held[found->second.owner] -= found->second.bytes;
+        live.erase(found);
+        made.free(time, address);
+      } else {
+        // Sometimes an address that was never freed.
+        if (found != live.end()) held[found->second.owner] -= found->second.bytes;
+        const Block block{1 + below(1000), static_cast<size_t>(below(kOwners))};
+        live[address] = block;
+        held[block.owner] += block.bytes;
+        made.add(time, AllocationOperation::kAllocate, address, block.bytes, AllocationLevel::kBlock, kUnknown,
+                 kUnknown, fmt::format("owner {}", block.owner));
+      }
+      behind.emplace_back(time, held);
+    }
+    const MemoryReport report = made.report({.buckets = kBuckets, .moments = {}, .owner_curves = true});
+    ASSERT_EQ(report.places.size(), 1u);
+    const MemoryPlace& place = report.places[0];
+    const std::vector<MemoryArea> areas = memory_areas(place, MemoryBy::kOperator, kOwners);
+    for (size_t bucket = 0; bucket < kBuckets; ++bucket) {
+      const double from = static_cast<double>(report.from), wide = static_cast<double>(report.to - report.from) + 1;
+      // The state at the bucket's begin, and each within it: the first with the most counts.
+      std::array<int64_t, kOwners> most{};
+      const auto sum = [](const auto& of) { return std::accumulate(of.begin(), of.end(), int64_t{0}); };
+      for (const auto& [at, owners] : behind) {
+        const auto in = static_cast<size_t>((static_cast<double>(at) - from) / wide * kBuckets);
+        if (in > bucket) break;
+        if (in < bucket || sum(owners) > sum(most)) most = owners;
+      }
+      EXPECT_EQ(place.curve[bucket].live, sum(most)) << round << " " << bucket;
+      for (size_t owner = 0; owner < kOwners; ++owner) {
+        int64_t shown = 0;
+        for (const MemoryArea& area : areas)
+          if (area.name == fmt::format("owner {}", owner)) shown = area.live[bucket];
+        EXPECT_EQ(shown, most[owner]) << round << " " << bucket << " owner " << owner;
+      }
+    }
+    // With fewer of them, the rest stand together.
+    int64_t all = 0, some = 0;
+    for (const MemoryArea& area : areas) all += std::accumulate(area.live.begin(), area.live.end(), int64_t{0});
+    for (const MemoryArea& area : memory_areas(place, MemoryBy::kOperator, 2))
+      some += std::accumulate(area.live.begin(), area.live.end(), int64_t{0});
+    EXPECT_EQ(all, some);
+  }
+}
+
+TEST(Memory, AreasTellWhatWasThereBefore) {
+  MemoryMaker made;
+  made.allocate(10, 1, 100, 5100);
+  made.allocate(20, 2, 200, 5300);
+  made.free(30, 1, 100, 5200);
+  const MemoryPlace place = made.report({.buckets = 2, .moments = {}, .owner_curves = true}).places[0];
+  const std::vector<MemoryArea> areas = memory_areas(place, MemoryBy::kOperator, 4);
+  ASSERT_EQ(areas.size(), 2u);
+  EXPECT_EQ(areas[0].live, (std::vector<int64_t>{300, 300}));
+  EXPECT_EQ(areas[1].name, "(before the recording)");
+  EXPECT_TRUE(areas[1].names.empty());
+  EXPECT_EQ(areas[1].live, (std::vector<int64_t>{5000, 5000}));
 }
 
 }  // namespace

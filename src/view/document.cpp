@@ -9,6 +9,8 @@
 #include "view/answers/compare.h"
 #include "view/answers/flame.h"
 #include "view/index/tile_bytes.h"
+#include "view/tables/code.h"
+#include "view/tables/memory.h"
 
 namespace tacho::view {
 
@@ -98,7 +100,13 @@ std::string served_page() {
 Run& Document::add(const std::string& path, std::shared_ptr<const trace::Trace> trace, const Limits& limits,
                    FindingsOf findings, const Growing& growing) {
   runs_.push_back(std::make_unique<Run>(runs_.size(), path, std::move(trace), limits, std::move(findings), growing));
-  return *runs_.back();
+  Run& run = *runs_.back();
+  // Tables of a run that goes on would be of a moment that is over when they come.
+  if (growing.live) return run;
+  if (const std::string_view code = code_view(run.trace()); !code.empty())
+    run.offer(std::string(code), [&run] { return code_tables(run); });
+  if (run.trace().rows(event::Table::kAllocation) > 0) run.offer("memory", [&run] { return memory_tables(run); });
+  return run;
 }
 
 bool Document::computing() {

@@ -17,7 +17,8 @@ namespace tacho::view {
 
 class Document {
  public:
-  /// Adds a run; its index is built in the background from now on.
+  /// Adds a run; its index is built in the background from now on. It offers the tables of its code and of its memory,
+  /// where it has them and is not being recorded.
   Run& add(const std::string& path, std::shared_ptr<const trace::Trace> trace, const Limits& limits = {},
            FindingsOf findings = nullptr, const Growing& growing = {});
   const std::vector<std::unique_ptr<Run>>& runs() const { return runs_; }

@@ -10,6 +10,7 @@ before(start);
 after(stop);
 
 const h100 = path.join(data, 'traces/kineto_h100_qwen1.5-0.5b.json.gz');
+const shaped = path.join(data, 'traces/kineto_mi300x_resnet_checkpoint.json.gz');
 const stats = async (file, by, ...words) => {
   const { columns, rows } = JSON.parse(await run('stats', file, '--by', by, '--output-format', 'json', ...words));
   return rows.map((row) => Object.fromEntries(columns.map((name, i) => [name, row[i]])));
@@ -153,4 +154,53 @@ other.join()
       await page.locator('table[data-table="functions"] tr.on').waitFor();
       await close();
     }
+});
+
+test('the roofline of operators has the figures of tacho stats and leads to the timeline', async () => {
+  const says = (await stats(shaped, 'operator', '--input-shapes', '--top', '0')).filter((of) => of.Flops != null);
+  assert.ok(says.length > 10, `${says.length} operators with a model`);
+  for (const address of [await serve(shaped), await write(shaped)]) {
+    const { page, close } = await open(address, { hash: 'view=code&code=roofline' });
+    await page.locator('table[data-table="roofline"]').waitFor();
+    const roofs = await page.evaluate(async () => (await window.tacho.app.extra('operators')).roofline);
+    const key = (of) => [of.name, of.phase, of.shapes].join(' ');
+    // Of several types of elements the longest counts, as in tacho stats.
+    const points = new Map([...roofs.points].reverse().map((of) => [key(of), of]));
+    for (const of of says) {
+      const point = points.get(key({ name: of.Name, phase: of.Phase, shapes: of.InputShapes ?? '' }));
+      assert.ok(point !== undefined, `${of.Name} ${of.InputShapes}`);
+      assert.equal(point.flops, of.Flops);
+      assert.equal(point.percent ?? null, of.PercentOfRoof);
+      assert.equal(Math.round(point.lost ?? -1), of.LostNs ?? -1);
+      assert.equal(point.not_judged ?? null, of.NotJudged);
+    }
+    assert.equal(await page.locator('table[data-table="roofline"] tbody tr').count(), roofs.points.length);
+    // Marks stand where their figures say, those without operations on the axis.
+    const marks = await page
+      .locator('circle.operator')
+      .evaluateAll((all) => all.map(({ dataset }) => [Number(dataset.x), Number(dataset.y)]));
+    for (const [x, y] of marks) {
+      const known = roofs.points.some((of) =>
+        of.flops > 0
+          ? Math.abs(of.flops / of.bytes - x) < 1e-9 * x && Math.abs(of.flops / of.ns / 1e3 - y) < 1e-9 * y
+          : x === 0 && Math.abs(of.bytes / of.ns / 1e3 - y) < 1e-9 * y,
+      );
+      assert.ok(known, `${x} ${y}`);
+    }
+    // A mark chooses its row, and the row leads to the longest kernel.
+    const longest = roofs.points.find((of) => of.longest !== undefined);
+    await page.locator(`tr[data-row^="${longest.name} "]`).first().click();
+    assert.equal(await page.locator('circle.operator.on').count(), 1);
+    await page.getByRole('button', { name: 'show its longest kernel in the timeline' }).click();
+    await settled(page);
+    const [from, to, marked] = await page.evaluate(() => {
+      const { app } = window.tacho;
+      return [app.from, app.to, app.evidence];
+    });
+    const [, begin, duration] = roofs.points.find((of) => of.longest?.[1] === marked[0]).longest;
+    assert.ok(from < begin && begin + duration < to && marked[1] === begin + duration);
+    await page.goBack();
+    await page.locator('table[data-table="roofline"] tr.on').waitFor();
+    await close();
+  }
 });

@@ -19,7 +19,7 @@
 #include "cli/shared/suggest.h"
 #include "efficiency/answer.h"
 #include "efficiency/operator_work.h"
-#include "ranks/read/step_marks.h"
+#include "efficiency/steps.h"
 #include "report/answer.h"
 #include "walk/calls/call_index.h"
 
@@ -414,13 +414,7 @@ Status complete(const trace::Trace& trace, Against& against) {
     const std::string device = against.options.device.empty() ? efficiency::device_name(trace) : std::string();
     TACHO_ASSIGN(against.options.measured, efficiency::read_measured_roofs(against.roofs, device));
   }
-  if (trace.rows(event::Table::kProcess) > 2) return {};  // row 0 is none
-  TACHO_ASSIGN(const ranks::StepMarks steps, ranks::marked_steps(trace, 0));
-  if (steps.from != "ProfilerStep" || steps.begins.size() < 2) return {};
-  against.options.steps = static_cast<int64_t>(steps.begins.size());
-  against.options.step_ns =
-      static_cast<double>(steps.begins.back() - steps.begins.front()) / static_cast<double>(steps.begins.size() - 1);
-  return {};
+  return efficiency::find_steps(trace, against.options);
 }
 
 int operator_stats(const std::string& file, analysis::OperatorBy by, bool shapes, report::ShowOptions options,

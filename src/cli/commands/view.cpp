@@ -20,7 +20,6 @@
 #include "metric/render/page/json.h"
 #include "ranks/answer/render.h"
 #include "ranks/read/load.h"
-#include "view/answers/code.h"
 #include "view/document.h"
 #include "view/page/embedded.h"
 #include "workload/workload.h"
@@ -175,8 +174,6 @@ int run_view(int argc, char** argv) {
       const bool ranks = ranks::tells_of_ranks(*opened.trace);
       view::Run& run = document.add(opened.path, std::move(opened.trace), {}, findings_of);
       if (ranks) run.offer("ranks", [of = opened.files, t0 = run.index().t0()] { return ranks::page_json(of, t0); });
-      if (const std::string_view code = view::code_view(run.trace()); !code.empty())
-        run.offer(std::string(code), [&run] { return view::code_tables(run); });
       if (opened.profile.empty()) continue;
       run.offer("analysis", [folder = opened.profile] { return analysis_of({folder}); });
       profiled.push_back(&run);

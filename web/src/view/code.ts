@@ -1,6 +1,7 @@
 // What /api/operators and /api/code tell: operators, modules, lines and functions with their times, and the sampled threads.
 // All times are ns.
 
+import type { OperatorRoofs } from './operator_roofline';
 import type { App } from './state.svelte';
 
 /** Number of the kernel's name, its time, its launches. */
@@ -50,6 +51,8 @@ export interface Code {
   functions_count: number;
   threads: SampledThread[];
   threads_count: number;
+  /** Operators against what their device can do; null where the run has no shapes of inputs. */
+  roofline?: OperatorRoofs | null;
 }
 
 export type CodeTab = 'operators' | 'modules' | 'lines' | 'functions';

@@ -21,11 +21,12 @@ import type {
 } from './source';
 import { kNoRow, TileStore } from './tile_store';
 
-export type ViewName = 'overview' | 'timeline' | 'kernels' | 'flame' | 'counters' | 'ranks' | 'sql' | 'diff' | 'code';
+const kViews = 'overview timeline kernels code flame memory diff counters ranks sql'.split(' ') as ViewName[];
+export type ViewName =
+  'overview' | 'timeline' | 'kernels' | 'flame' | 'counters' | 'ranks' | 'sql' | 'diff' | 'code' | 'memory';
 
 /** Keys of the address that belong to single views. */
-const kWords = ['flame', 'zoom', 'diff', 'pair', 'counters', 'code', 'sql', 'plot', 'marks'];
-const kViews: ViewName[] = ['overview', 'timeline', 'kernels', 'flame', 'counters', 'ranks', 'sql', 'diff', 'code'];
+const kWords = ['flame', 'zoom', 'diff', 'pair', 'counters', 'code', 'memory', 'sql', 'plot', 'marks'];
 
 const sentence = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 

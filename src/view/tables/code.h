@@ -17,8 +17,9 @@ namespace tacho::view {
 std::string_view code_view(const trace::Trace& trace);
 
 /// {"gpu", "host": ns in all, "operators": [...], "modules": [...], "lines": [...], "functions": [...], "threads":
-/// [...], "own": bool}. `modules` are classes, each with its modules in "rows". "kernels" of a row: [number of the
-/// name, ns, count], longest first. "own": lines and functions are of the user's code alone. Errors: damaged data.
+/// [...], "own": bool, "roofline"}. `modules` are classes, each with its modules in "rows". "kernels" of a row: [number
+/// of the name, ns, count], longest first. "own": lines and functions are of the user's code alone. "roofline":
+/// operator_roofline.h. Errors: damaged data.
 Result<std::string> code_tables(Run& run);
 
 }  // namespace tacho::view

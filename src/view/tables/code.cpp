@@ -1,5 +1,5 @@
 // Operators, modules, lines and threads as JSON (code.h).
-#include "view/answers/code.h"
+#include "view/tables/code.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,6 +15,7 @@
 #include "base/text/json_writer.h"
 #include "trace/read/rows.h"
 #include "view/answers/flame.h"
+#include "view/tables/operator_roofline.h"
 
 namespace tacho::view {
 
@@ -261,6 +262,8 @@ Result<std::string> code_tables(Run& run) {
   TACHO_TRY(put_stacks(json, run, true));
   TACHO_TRY(put_stacks(json, run, false));
   TACHO_TRY(put_threads(json, run));
+  json.name("roofline");
+  TACHO_TRY(put_operator_roofline(json, run));
   json.end_object();
   return out;
 }

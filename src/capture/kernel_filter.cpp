@@ -1,64 +1,61 @@
 // The filter of kernels by name (kernel_filter.h).
 #include "capture/kernel_filter.h"
 
-#include <regex.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <atomic>
 
+#include "base/text/name_filter.h"
+#include "capture/room/readable_name.h"
 #include "event/left_out.h"
 #include "tape/writer.h"
 
 namespace tacho::capture {
 namespace {
 
-struct Filter {
-  bool include_set, exclude_set;
-  regex_t include, exclude;
-};
-constinit Filter g_filter = {};
+constinit NameFilter g_filter = {};
 constinit bool g_read = false;
 constinit uint32_t g_read_in = 0;                                   // tape::late_session()
 constinit std::atomic<uint32_t> g_told[event::kLeftOutNames] = {};  // strings
 
-bool compile(std::string_view key, std::string_view text, regex_t& expression) {
-  if (text.empty()) return false;
+void set(std::string_view key, NameFilter::Side side, std::string_view text) {
   char pattern[1024];
-  if (text.size() < sizeof pattern) {
-    memcpy(pattern, text.data(), text.size());
-    pattern[text.size()] = '\0';
-    if (regcomp(&expression, pattern, REG_EXTENDED | REG_NOSUB) == 0) return true;
-  }
+  const bool fits = text.size() < sizeof pattern;
+  memcpy(pattern, text.data(), fits ? text.size() : 0);
+  pattern[fits ? text.size() : 0] = '\0';
+  if (fits && g_filter.set(side, pattern)) return;
   char sentence[1200];
   const int size = snprintf(sentence, sizeof sentence, "%.*s is not a valid regular expression and was ignored: %.*s",
                             static_cast<int>(key.size()), key.data(),
                             static_cast<int>(text.size() < 900 ? text.size() : 900), text.data());
   tape::note(event::NoteSeverity::kError, {sentence, static_cast<size_t>(size)});
-  return false;
 }
 
 }  // namespace
 
 void read_kernel_filter() {
   if (g_read && g_read_in == tape::late_session()) return;
-  if (g_filter.include_set) regfree(&g_filter.include);
-  if (g_filter.exclude_set) regfree(&g_filter.exclude);
   for (std::atomic<uint32_t>& told : g_told) told.store(0, std::memory_order_relaxed);
   g_read = true;
   g_read_in = tape::late_session();
-  g_filter.include_set = compile("kernel_include", tape::configuration().kernel_include, g_filter.include);
-  g_filter.exclude_set = compile("kernel_exclude", tape::configuration().kernel_exclude, g_filter.exclude);
+  g_filter.clear();
+  set("kernel_include", NameFilter::Side::kInclude, tape::configuration().kernel_include);
+  set("kernel_exclude", NameFilter::Side::kExclude, tape::configuration().kernel_exclude);
+  if (g_filter.given()) find_demangler();
 }
 
 bool kernel_included(std::string_view name) {
-  if (!g_filter.include_set && !g_filter.exclude_set) return true;
+  if (!g_filter.given()) return true;
   char text[4096];
   const size_t size = name.size() < sizeof text ? name.size() : sizeof text - 1;
   memcpy(text, name.data(), size);
   text[size] = '\0';
-  if (g_filter.include_set && regexec(&g_filter.include, text, 0, nullptr, 0) != 0) return false;
-  return !g_filter.exclude_set || regexec(&g_filter.exclude, text, 0, nullptr, 0) != 0;
+  char* const readable = readable_name(text);
+  const bool wanted = g_filter.wants(text, readable);
+  free(readable);
+  return wanted;
 }
 
 void tell_left_out(std::string_view name) {

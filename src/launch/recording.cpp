@@ -1,10 +1,12 @@
 // Triggers, and options that exclude each other (recording.h).
 #include "launch/recording.h"
 
-#include <regex.h>
 #include <signal.h>
 
 #include <charconv>
+#include <tuple>
+
+#include "base/text/name_filter.h"
 
 namespace tacho::launch {
 
@@ -48,18 +50,13 @@ uint32_t Recording::closed_gates() const {
 }
 
 Status check(const Recording& recording) {
-  for (const auto& [option, text] : {std::pair("--kernel-include", &recording.target.kernel_include),
-                                     std::pair("--kernel-exclude", &recording.target.kernel_exclude)}) {
-    if (text->empty()) continue;
-    regex_t pattern;
-    const int error = regcomp(&pattern, text->c_str(), REG_EXTENDED | REG_NOSUB);
-    char reason[256];
-    if (error != 0) {
-      regerror(error, &pattern, reason, sizeof reason);
+  OwnNameFilter filter;
+  char reason[256];
+  for (const auto& [side, option, text] :
+       {std::tuple(NameFilter::Side::kInclude, "--kernel-include", &recording.target.kernel_include),
+        std::tuple(NameFilter::Side::kExclude, "--kernel-exclude", &recording.target.kernel_exclude)})
+    if (!filter.set(side, text->c_str(), reason, sizeof reason))
       return fail("{} '{}' is not a regular expression: {}", option, *text, reason);
-    }
-    regfree(&pattern);
-  }
   if (recording.writer.aggregate && recording.writer.ring_size != 0)
     return fail("--aggregate keeps no events, so --ring has nothing to keep: choose one");
   if (recording.writer.memory_keep_ns != 0 && (recording.writer.aggregate || recording.writer.ring_size != 0))

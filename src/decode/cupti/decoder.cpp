@@ -150,7 +150,7 @@ void CuptiDecoder::name(event::NameSpace space, uint64_t number, std::string_vie
     }
     case event::NameSpace::kKernel: {
       const int64_t row = writer_.string(text);
-      if (include_ || exclude_) names_.insert_or_assign(number, std::string(text));
+      if (filter_.given()) names_.insert_or_assign(number, std::string(text));
       const auto [at, fresh] = texts_.try_emplace(number, row);
       if (fresh || at->second == row) break;
       at.value() = row;  // the text's memory was used again, for another name
@@ -240,11 +240,7 @@ void CuptiDecoder::fact(event::BlockFact which, uint64_t number, std::string_vie
     case event::BlockFact::kKernelExclude: {
       const bool include = which == event::BlockFact::kKernelInclude;
       show(include ? "cupti.kernel_include" : "cupti.kernel_exclude", text);
-      auto pattern = std::make_unique<Pattern>();
-      if (regcomp(&pattern->compiled, std::string(text).c_str(), REG_EXTENDED | REG_NOSUB) != 0)
-        return;  // the command line was checked
-      pattern->usable = true;
-      (include ? include_ : exclude_) = std::move(pattern);
+      filter_.set(include ? NameFilter::Side::kInclude : NameFilter::Side::kExclude, std::string(text).c_str());
       break;
     }
     case event::BlockFact::kRecordingStarts:
@@ -433,15 +429,10 @@ CuptiDecoder::Callback& CuptiDecoder::callback(bool driver, uint32_t number) {
 }
 
 bool CuptiDecoder::wanted(uint64_t name) const {
-  if (!include_ && !exclude_) return true;
+  if (!filter_.given()) return true;
   const auto found = names_.find(name);
-  if (found == names_.end()) return !include_;
-  const std::string readable = demangle(found->second);
-  const auto matches = [&](const Pattern& pattern) {
-    return regexec(&pattern.compiled, readable.c_str(), 0, nullptr, 0) == 0 ||
-           regexec(&pattern.compiled, found->second.c_str(), 0, nullptr, 0) == 0;
-  };
-  return (!include_ || matches(*include_)) && (!exclude_ || !matches(*exclude_));
+  if (found == names_.end()) return !filter_.includes();
+  return filter_.wants(found->second.c_str(), demangle(found->second).c_str());
 }
 
 int64_t CuptiDecoder::kernel_row(const KernelKey& key) {

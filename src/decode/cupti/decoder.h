@@ -1,7 +1,6 @@
 // The decoder of CUPTI's activity buffers (BlockKind::kCupti).
 #pragma once
 
-#include <regex.h>
 #include <tsl/robin_map.h>
 
 #include <array>
@@ -14,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text/name_filter.h"
 #include "decode/block_decoder.h"
 #include "decode/process_context.h"
 #include "decode/records/left_out.h"
@@ -101,16 +101,6 @@ class CuptiDecoder : public BlockDecoder {
     event::CallRole tells = event::CallRole::kPlain;
     enum class Role : uint8_t { kPlain, kLaunch, kGraphLaunch, kBeginCapture, kEndCapture } role = Role::kPlain;
   };
-  struct Pattern {
-    regex_t compiled;
-    bool usable = false;
-    Pattern() = default;
-    Pattern(const Pattern&) = delete;
-    Pattern& operator=(const Pattern&) = delete;
-    ~Pattern() {
-      if (usable) regfree(&compiled);
-    }
-  };
   struct Times {
     int64_t start, duration;
     bool known;
@@ -196,7 +186,7 @@ class CuptiDecoder : public BlockDecoder {
       windows_;  // recording stopped (false) or started (true) with this call; ascending
   std::vector<std::pair<int64_t, bool>> span_windows_;  // spans that begin from then on are wanted; ascending
   std::vector<std::pair<int64_t, int>> captures_;       // stream captures: (time, +1 begin or -1 end)
-  std::unique_ptr<Pattern> include_, exclude_;          // --kernel-include, --kernel-exclude
+  OwnNameFilter filter_;                                // --kernel-include, --kernel-exclude
   tsl::robin_map<uint64_t, std::string> names_;         // of kernels; empty without patterns
   int64_t filtered_ = 0;
   LeftOutKernels left_out_;

@@ -209,11 +209,8 @@ void RocprofilerDecoder::fact(event::BlockFact which, uint64_t number, std::stri
     return;
   }
   if (which != event::BlockFact::kKernelInclude && which != event::BlockFact::kKernelExclude) return;
-  auto pattern = std::make_unique<Pattern>();
-  if (regcomp(&pattern->compiled, std::string(text).c_str(), REG_EXTENDED | REG_NOSUB) != 0)
-    return;  // the command line was checked
-  pattern->usable = true;
-  (which == event::BlockFact::kKernelInclude ? include_ : exclude_) = std::move(pattern);
+  filter_.set(which == event::BlockFact::kKernelInclude ? NameFilter::Side::kInclude : NameFilter::Side::kExclude,
+              std::string(text).c_str());
 }
 
 bool RocprofilerDecoder::paused(uint64_t correlation) const {
@@ -223,13 +220,7 @@ bool RocprofilerDecoder::paused(uint64_t correlation) const {
 }
 
 bool RocprofilerDecoder::wanted(std::string_view name) const {
-  if (!include_ && !exclude_) return true;
-  const std::string own(name), readable = demangle(own);
-  const auto matches = [&](const Pattern& pattern) {
-    return regexec(&pattern.compiled, readable.c_str(), 0, nullptr, 0) == 0 ||
-           regexec(&pattern.compiled, own.c_str(), 0, nullptr, 0) == 0;
-  };
-  return (!include_ || matches(*include_)) && (!exclude_ || !matches(*exclude_));
+  return !filter_.given() || filter_.wants(std::string(name).c_str(), demangle(name).c_str());
 }
 
 // Rows that facts refer to
@@ -313,7 +304,7 @@ const RocprofilerDecoder::KernelFacts& RocprofilerDecoder::kernel_of(uint64_t id
   if (facts.name == 0) {
     const std::string name = fmt::format("kernel #{}", id);
     facts.name = writer_.string(name);
-    facts.wanted = !include_;
+    facts.wanted = !filter_.includes();
     if (!facts.wanted) facts.left_out = name;
   }
   return facts;

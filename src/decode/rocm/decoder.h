@@ -2,20 +2,19 @@
 // block).
 #pragma once
 
-#include <regex.h>
 #include <tsl/robin_map.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/text/name_filter.h"
 #include "decode/block_decoder.h"
 #include "decode/clock_map.h"
 #include "decode/process_context.h"
@@ -112,16 +111,6 @@ class RocprofilerDecoder : public BlockDecoder {
   struct Memory {
     uint64_t bytes, agent;
   };
-  struct Pattern {
-    regex_t compiled;
-    bool usable = false;
-    Pattern() = default;
-    Pattern(const Pattern&) = delete;
-    Pattern& operator=(const Pattern&) = delete;
-    ~Pattern() {
-      if (usable) regfree(&compiled);
-    }
-  };
   struct Times {
     int64_t start, duration;
   };
@@ -187,7 +176,7 @@ class RocprofilerDecoder : public BlockDecoder {
   std::vector<std::pair<std::array<uint64_t, 3>, int64_t>> queues_;  // agent, queue, stream -> track
   tsl::robin_map<uint64_t, Memory> allocated_;                       // by address
   std::map<uint64_t, uint64_t> migrating_;                           // 0.x: by address, since when
-  std::unique_ptr<Pattern> include_, exclude_;                       // --kernel-include, --kernel-exclude
+  OwnNameFilter filter_;                                             // --kernel-include, --kernel-exclude
   // With HSA's calls in the trace: a call's number -> the call's around it (0 = none).
   bool nested_calls_ = false;
   tsl::robin_map<uint64_t, uint64_t> around_;

@@ -7,16 +7,12 @@
 
 namespace tacho::counter {
 
-bool Filter::kernel(std::string_view name) const {
-  return kernels.empty() || std::any_of(kernels.begin(), kernels.end(), [&](const std::string& part) {
-           return name.find(part) != std::string_view::npos;
-         });
-}
-
-bool Filter::dispatch(uint64_t index) const {
-  return dispatches.empty() || std::any_of(dispatches.begin(), dispatches.end(), [&](const Range& range) {
-           return index >= range.first && index <= range.last;
-         });
+std::string Filter::lines() const {
+  std::string text;
+  for (const std::string& kernel : kernels) text += fmt::format("kernel={}\n", kernel);
+  for (const Range& range : dispatches) text += fmt::format("dispatch={}:{}\n", range.first, range.last);
+  if (regions) text += "regions=1\n";
+  return text;
 }
 
 #define TACHO_PROVIDER(make) std::unique_ptr<Provider> make();

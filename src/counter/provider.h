@@ -58,17 +58,25 @@ struct PassPlan {
   }
 };
 
+/// What runs while the program lets recording be on. It is off when the program starts.
+struct Regions {
+  std::string option;        ///< by which the user asked for them, for messages
+  std::string resume_calls;  ///< "no vendorResume()": what a program that never let it be on did not call
+};
+
 /// Selects dispatches (-k, -d). A kernel passes when its name contains one of `kernels`; a dispatch passes when one of
-/// `dispatches` contains its 0-based index over all dispatches of the run. Empty lists let everything pass.
+/// `dispatches` contains its 0-based index over all dispatches of the run. Empty lists let everything pass. Who decides
+/// is spool::LaunchFilter.
 struct Filter {
   struct Range {
     uint64_t first = 0, last = 0;  ///< inclusive
   };
   std::vector<std::string> kernels;
   std::vector<Range> dispatches;
+  std::optional<Regions> regions;  ///< only within these (Provider::obeys_regions)
 
-  bool kernel(std::string_view name) const;
-  bool dispatch(uint64_t index) const;
+  /// What a spool::LaunchFilter reads, at the beginning of a spool's config.
+  std::string lines() const;
 };
 
 /// How to collect passes when one execution of a kernel cannot hold them all.
@@ -163,12 +171,6 @@ struct PcSampling {
 
 struct SampledRun;  // sampled_run.h
 
-/// What runs while the program lets recording be on. It is off when the program starts.
-struct Regions {
-  std::string option;        ///< by which the user asked for them, for messages
-  std::string resume_calls;  ///< "no vendorResume()": what a program that never let it be on did not call
-};
-
 struct CollectRequest {
   std::vector<std::string> command;
   Filter filter;
@@ -179,10 +181,9 @@ struct CollectRequest {
   bool pc_samples = false;    ///< adds a run that samples the program counter (Provider::can_sample_pc)
   bool only_samples = false;  ///< with pc_samples: only these were requested
   PcSampling pc_sampling;
-  std::optional<Regions> regions;  ///< measure only within these (Provider::obeys_regions)
-  bool instances = false;          ///< keep the value of every unit (Provider::counts_instances)
-  double max_time_s = 0;           ///< upper limit of the time for interpretation; 0 = no limit (Provider::simulates)
-  std::string folder;              ///< the workload's; temporary files go here under names that begin with a dot
+  bool instances = false;  ///< keep the value of every unit (Provider::counts_instances)
+  double max_time_s = 0;   ///< upper limit of the time for interpretation; 0 = no limit (Provider::simulates)
+  std::string folder;      ///< the workload's; temporary files go here under names that begin with a dot
 };
 
 /// PC samples of one instruction with one stall reason.
@@ -256,7 +257,7 @@ class Provider {
   virtual bool chooses_pc_sampling() const { return false; }
   /// True if the provider supports CollectRequest::instances.
   virtual bool counts_instances() const { return false; }
-  /// True if the provider supports CollectRequest::regions.
+  /// True if the provider supports Filter::regions.
   virtual bool obeys_regions() const { return false; }
   /// True if the provider supports Caches::kAll.
   virtual bool can_empty_caches() const { return false; }

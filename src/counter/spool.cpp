@@ -26,9 +26,7 @@ Result<SpoolFolder> SpoolFolder::create(const std::string& parent, const Filter&
   TACHO_ASSIGN(spool.folder_, ScratchFolder::create(parent, "spool", "state"));
   const std::string& folder = spool.folder();
   std::ofstream config(folder + "/config");
-  for (const std::string& kernel : filter.kernels) config << "kernel=" << kernel << "\n";
-  for (const Filter::Range& range : filter.dispatches)
-    config << "dispatch=" << range.first << ":" << range.last << "\n";
+  config << filter.lines();
   for (const auto& [key, value] : settings) config << key << "=" << value << "\n";
   config.close();
   if (!config) return fail("{}/config: cannot be written", folder);

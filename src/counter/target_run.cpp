@@ -268,6 +268,15 @@ tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& 
   return run;
 }
 
+void tell_never_began(const TargetRun& run, Outcome& outcome, Observer& observer) {
+  if (run.result.began || outcome.explained) return;
+  for (const std::string& warning : run.result.warnings)
+    if (warning.starts_with("recording never began")) {
+      observer.warn(warning);
+      outcome.explained = true;
+    }
+}
+
 bool mpi_ends_replay(const Outcome& outcome, size_t number, size_t runs, Observer& observer) {
   if (!outcome.called_mpi || number + 1 >= runs || !job_rank().known()) return false;
   observer.warn(fmt::format(

@@ -32,6 +32,9 @@ struct TargetRun {
 /// Runs the target to its end. Reads dispatches when kDispatch is among the sources.
 tl::expected<TargetRun, launch::LaunchError> run_target(const TargetRunOptions& options, Observer& observer);
 
+/// Says, once for all runs, that recording never began and why (Filter::regions).
+void tell_never_began(const TargetRun& run, Outcome& outcome, Observer& observer);
+
 /// Runs the program once to record which operators of PyTorch launch its kernels; Outcome::operators gets the trace.
 /// `environment`: as for the counting runs, so that the program finds the same devices.
 tl::expected<void, launch::LaunchError> record_operators(const CollectRequest& request,

@@ -7,6 +7,7 @@
 
 #include "counter/provider.h"
 #include "counter/wanted.h"
+#include "event/spool/launch_filter.h"
 #include "metric/catalog/builtin/builtin.h"
 #include "metric/catalog/catalog.h"
 
@@ -145,13 +146,17 @@ TEST(Plan, BlocksNeedNoMoreThanTheirOwnCounters) {
 
 TEST(Filter, KernelsBySubstringDispatchesByInclusiveRange) {
   Filter filter;
-  EXPECT_TRUE(filter.kernel("x") && filter.dispatch(7));
+  EXPECT_EQ(filter.lines(), "");
   filter.kernels = {"Copy", "gemm"};
   filter.dispatches = {{0, 0}, {4, 6}};
-  EXPECT_TRUE(filter.kernel("vecCopy"));
-  EXPECT_FALSE(filter.kernel("veccopy"));
-  for (const uint64_t index : {0u, 4u, 6u}) EXPECT_TRUE(filter.dispatch(index));
-  for (const uint64_t index : {1u, 3u, 7u}) EXPECT_FALSE(filter.dispatch(index));
+  filter.regions = Regions{"--selected-regions", "no resume"};
+  const std::string lines = filter.lines();
+  const spool::LaunchFilter asked(lines);
+  EXPECT_TRUE(asked.by_regions());
+  EXPECT_TRUE(asked.kernel("vecCopy"));
+  EXPECT_FALSE(asked.kernel("veccopy"));
+  for (const uint64_t index : {0u, 4u, 6u}) EXPECT_TRUE(asked.launch(index));
+  for (const uint64_t index : {1u, 3u, 7u}) EXPECT_FALSE(asked.launch(index));
 }
 
 TEST(FolderModel, IsTheMarketingNameWithoutTheVendor) {

@@ -60,6 +60,22 @@ class StandIn(Case):
         return result, found
 
 
+class Regions(StandIn):
+    def test_counters_of_the_launches_that_the_program_lets_be_recorded(self):
+        metric = self.run_command(TACHO, "profile", "--dry-run", "-b", "7", env=self.environment).stdout.decode()
+        [name, *_] = re.findall(r"\b\w+__\w+\.sum\b", metric)
+        result = self.run_command(BUILD / "personalities" / "rocprofv3", "--pmc", name, "--selected-regions", "-o", "r", "--", APP, "regions", 8,
+                                  env=self.environment)
+        self.assertEqual(result.stdout, self.plain("regions", 8))
+        with open(self.folder / "r_counter_collection.csv", newline="") as text:
+            self.assertEqual([row["Dispatch_Id"] for row in csv.DictReader(text)], ["3", "4", "5"], result.stderr)
+
+    def test_a_program_that_never_lets_it_be_on(self):
+        result = self.run_command(BUILD / "personalities" / "rocprofv3", "--pmc", "sm__inst_executed.sum", "--selected-regions", "-o", "r", "--",
+                                  APP, "loop", 4, env=self.environment)
+        self.assertIn("the program called no roctxProfilerResume() (--selected-regions)", " ".join(result.stderr.decode().split()))
+
+
 class KernelReplay(StandIn):
     def test_batches(self):
         _, rows = self.replayed("loop", 40, "-b", "7", rows=40)

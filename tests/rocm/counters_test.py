@@ -58,6 +58,21 @@ class Counters(Counting):
                 for path in passes:
                     self.assertEqual([row["Kernel_Name"] for row in rows_of(path)], ["plain(float*)"], path.name)
 
+    def test_regions_of_the_program_hold_for_counters(self):
+        """rocprofv3 --selected-regions --pmc: values of the launches that roctxProfilerResume() lets be recorded, of no others."""
+        rocprofv3 = (harness.BUILD / "personalities" / "rocprofv3", "--pmc", "SQ_WAVES", "--selected-regions", "-d", self.folder)
+        where = {"env": self.environment("gfx942"), "timeout": 300}
+        for replay in ((), ("--pmc", "TCC_HIT_sum", "--replay-mode", "kernel", "--kernel-replay-beta-enabled")):
+            name = f"r{len(replay)}"
+            result, ledger = self.on_sdk(*rocprofv3, *replay, "-o", name, "--", self.program("regions"), **where)
+            self.assertEqual(result.stdout, b"wrong 0\n")
+            counted = collections.Counter(row["Dispatch_Id"] for row in rows_of(self.folder / f"{name}_counter_collection.csv"))
+            self.assertEqual(set(counted), {"3", "4", "5"}, result.stderr)
+            self.assertEqual(ledger.unknown, [])
+        result, _ = self.on_sdk(*rocprofv3, "-o", "never", "--", self.program("regions"), "never", **where)
+        self.assertIn("the program called no roctxProfilerResume() (--selected-regions)", " ".join(result.stderr.decode().split()))
+        self.assertFalse((self.folder / "never_counter_collection.csv").exists())
+
     def test_a_whole_profile_is_one_that_analyze_reads_in_all_blocks(self):
         # The bed has AMD's OpenCL, too, whose imitated kernels do not show ceilings.
         result, ledger, folder = self.profile("--no-roof")

@@ -10,7 +10,9 @@
  *   counts    `counts`, whose managed variable the host changes too      contexts   two contexts of one GPU in turn
  *   turned    as two, the other GPU first in every second run
  *   uneven    as many launches as the file runs.N has been started before    two  two contexts in turn
+ *   regions   N launches of `add`, recorded (ROCTx) from the third to the fifth
  *   hang      launches, says "ready" and waits until killed   exit  leaves by _exit(7)   none  no launch */
+#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +44,10 @@ int cuLaunchKernelEx(const void*, void*, void**, void**);
 
 enum { kItems = 1000 };
 static void* g_module;
+static void ask(const char* call) {
+  int (*const function)(uint64_t) = (int (*)(uint64_t))dlsym(RTLD_DEFAULT, call);
+  if (function != NULL) function(0);
+}
 static int launch(const char* name, uint64_t to, uint64_t from, unsigned blocks, void* stream) {
   void* function = NULL;
   int n = kItems;
@@ -116,6 +122,8 @@ int main(int argc, char** argv) {
       if (cuGraphLaunch(other, NULL) != 0) return 5;
       continue;
     }
+    if (strcmp(mode, "regions") == 0 && i == 2) ask("roctxProfilerResume");
+    if (strcmp(mode, "regions") == 0 && i == 5) ask("roctxProfilerPause");
     const unsigned blocks = strcmp(mode, "mixed") == 0 && i % 4 == 1 ? 32 : 16;
     if (strcmp(mode, "changing") == 0) {
       host[0] = i;

@@ -37,6 +37,7 @@
 
 #include "capture/plugin/oclgrind/classify.h"
 #include "capture/plugin/oclgrind/memory_model.h"
+#include "event/spool/launch_filter.h"
 #include "event/spool/spool_layout.h"
 
 namespace tacho::plugin {
@@ -153,10 +154,9 @@ struct PlacedAccess {
 };
 
 struct Config {
-  std::vector<std::string> kernels;
-  std::vector<std::pair<uint64_t, uint64_t>> dispatches;
+  std::string text;
+  spool::LaunchFilter filter;
   double fraction = 1;
-  bool regions = false;  // count only while the program lets recording be on
 };
 
 // The process's end of the spool; one for all contexts.
@@ -217,29 +217,17 @@ class Spool {
     if (map == MAP_FAILED) return;
     auto* const shared = static_cast<spool::SpoolState*>(map);
     if (shared->layout.load(std::memory_order_relaxed) != spool::kSpoolLayout) return;
-    std::FILE* const file = std::fopen((folder_ + "/config").c_str(), "re");
-    if (file != nullptr) {
+    if (std::FILE* const file = std::fopen((folder_ + "/config").c_str(), "re")) {
       char line[4096];
-      while (std::fgets(line, sizeof line, file) != nullptr) setting(line);
+      while (std::fgets(line, sizeof line, file) != nullptr) config_.text += line;
       std::fclose(file);
     }
+    config_.filter = spool::LaunchFilter(config_.text);
+    constexpr std::string_view kFraction = "\nfraction=";
+    if (const size_t line = ("\n" + config_.text).find(kFraction); line != std::string::npos)
+      config_.fraction = std::strtod(config_.text.c_str() + line + kFraction.size() - 1, nullptr);
     state_ = shared;
     state_->attached.fetch_add(1, std::memory_order_relaxed);
-  }
-
-  void setting(std::string line) {
-    while (!line.empty() && line.back() == '\n') line.pop_back();
-    const size_t equals = line.find('=');
-    if (equals == std::string::npos) return;
-    const std::string key = line.substr(0, equals), value = line.substr(equals + 1);
-    if (key == "kernel") config_.kernels.push_back(value);
-    if (key == "regions") config_.regions = value == "1";
-    if (key == "fraction") config_.fraction = std::strtod(value.c_str(), nullptr);
-    if (key == "dispatch") {
-      char* end = nullptr;
-      const uint64_t first = std::strtoull(value.c_str(), &end, 10);
-      config_.dispatches.emplace_back(first, *end == ':' ? std::strtoull(end + 1, nullptr, 10) : first);
-    }
   }
 
   std::string folder_;
@@ -377,11 +365,8 @@ class VirtualGpu : public oclgrind::Plugin {
  private:
   bool is_selected() const {
     const Config& config = spool_.config();
-    if (config.regions && !recording_is_on()) return false;
-    bool kernel = config.kernels.empty(), dispatch = config.dispatches.empty();
-    for (const std::string& part : config.kernels) kernel = kernel || name_.find(part) != std::string::npos;
-    for (const auto& [first, last] : config.dispatches) dispatch = dispatch || (index_ >= first && index_ <= last);
-    return kernel && dispatch;
+    if (config.filter.by_regions() && !recording_is_on()) return false;
+    return config.filter.kernel(name_) && config.filter.launch(index_);
   }
 
   // libtacho.so, which is preloaded then, knows what the program last asked for.

@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "event/spool/launch_filter.h"
 #include "event/spool/spool_layout.h"
 #include "vendor/cpu/perf_events.h"
 
@@ -42,24 +43,18 @@ struct State {
   spool::SpoolState* shared = nullptr;
   std::vector<std::vector<unsigned>> passes;
   std::string policy = "0";
-  std::vector<std::string> kernels;
-  std::vector<std::pair<uint64_t, uint64_t>> dispatches;
+  std::string config;
+  spool::LaunchFilter filter;
   std::map<std::string, uint64_t> turns;  // of kernels, where passes alternate
   int records = -1;
   pid_t pid = 0;
 
-  void setting(std::string line) {
-    while (!line.empty() && line.back() == '\n') line.pop_back();
+  void setting(const std::string& line) {
     const size_t equals = line.find('=');
     if (equals == std::string::npos) return;
     const std::string key = line.substr(0, equals), value = line.substr(equals + 1);
     char* end = nullptr;
-    if (key == "kernel") kernels.push_back(value);
     if (key == "policy") policy = value;
-    if (key == "dispatch") {
-      const uint64_t first = strtoull(value.c_str(), &end, 10);
-      dispatches.emplace_back(first, *end == ':' ? strtoull(end + 1, nullptr, 10) : first);
-    }
     if (key == "pass") {
       std::vector<unsigned>& events = passes.emplace_back();
       for (const char* at = value.c_str(); *at != '\0';) {
@@ -81,21 +76,20 @@ struct State {
     if (map == MAP_FAILED) return false;
     auto* const made = static_cast<spool::SpoolState*>(map);
     if (made->layout.load(std::memory_order_relaxed) != spool::kSpoolLayout) return false;
-    if (FILE* const config = fopen((folder + "/config").c_str(), "re")) {
+    if (FILE* const file = fopen((folder + "/config").c_str(), "re")) {
       char line[4096];
-      while (fgets(line, sizeof line, config) != nullptr) setting(line);
-      fclose(config);
+      while (fgets(line, sizeof line, file) != nullptr) config += line;
+      fclose(file);
+    }
+    filter = spool::LaunchFilter(config);
+    for (size_t at = 0; at < config.size();) {
+      const std::string line = config.substr(at, config.find('\n', at) - at);
+      setting(line);
+      at += line.size() + 1;
     }
     shared = made;
     shared->attached.fetch_add(1, std::memory_order_relaxed);
     return !passes.empty();
-  }
-
-  bool selected(const std::string& name, uint64_t index) const {
-    bool kernel = kernels.empty(), dispatch = dispatches.empty();
-    for (const std::string& part : kernels) kernel = kernel || name.find(part) != std::string::npos;
-    for (const auto& [first, last] : dispatches) dispatch = dispatch || (index >= first && index <= last);
-    return kernel && dispatch;
   }
 };
 
@@ -250,7 +244,7 @@ cl_int CL_API_CALL enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dim
   head.index = s.shared->dispatches.fetch_add(1, std::memory_order_relaxed);
   head.queue = reinterpret_cast<uintptr_t>(queue);
   const std::string name = kernel_name(kernel);
-  if (!s.selected(name, head.index)) {
+  if (!s.filter.kernel(name) || !s.filter.launch(head.index)) {
     append(s, head, name, {});
     return g_next.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits, wait_list, event);
   }

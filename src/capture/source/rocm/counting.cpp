@@ -513,7 +513,8 @@ void on_dispatch(sdk::DispatchData data, sdk::Handle* config, sdk::UserData* use
   if (turn.ignored) return;
   const uint64_t index = turn.again ? turn.index : s.spool.state->dispatches.fetch_add(1, std::memory_order_relaxed);
   const Agent* const agent = agent_of(data.info.agent);
-  const bool selected = agent != nullptr && kernel.wanted && s.spool.index_passes(index);
+  // A launch runs again because it passed, whatever the program asks for meanwhile.
+  const bool selected = agent != nullptr && kernel.wanted && (turn.again || s.spool.launch_passes(index));
   if (turn.launched && !turn.again) replay::counted_as(index, selected);
   const size_t pass = !selected            ? 0
                       : s.replays          ? turn.pass

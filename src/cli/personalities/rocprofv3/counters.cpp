@@ -1,15 +1,14 @@
 // Collects counters the way rocprofv3 does (counters.h).
 #include "cli/personalities/rocprofv3/counters.h"
 
-#include <regex.h>
-
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <limits>
 #include <map>
-#include <memory>
+#include <tuple>
 
+#include "base/text/name_filter.h"
 #include "counter/to_trace.h"
 
 namespace tacho::cli::rocprofv3 {
@@ -34,25 +33,15 @@ class Collected : public counter::Observer {
   const std::function<void(std::string_view)>& say_;
 };
 
-class Pattern {
- public:
-  ~Pattern() {
-    if (valid_) regfree(&regex_);
-  }
-  Status compile(const std::string& text, std::string_view option) {
-    if (text.empty()) return {};
-    if (regcomp(&regex_, text.c_str(), REG_EXTENDED | REG_NOSUB) != 0)
-      return fail("--{} '{}': not a regular expression", option, text);
-    valid_ = true;
-    return {};
-  }
-  bool given() const { return valid_; }
-  bool matches(const std::string& text) const { return regexec(&regex_, text.c_str(), 0, nullptr, 0) == 0; }
-
- private:
-  regex_t regex_{};
-  bool valid_ = false;
-};
+Status make_filter(const CounterPlan& plan, NameFilter& filter) {
+  char why[256];
+  for (const auto& [side, option, text] :
+       {std::tuple(NameFilter::Side::kInclude, "kernel-include-regex", &plan.include),
+        std::tuple(NameFilter::Side::kExclude, "kernel-exclude-regex", &plan.exclude)})
+    if (!filter.set(side, text->c_str(), why, sizeof why))
+      return fail("--{} '{}' is not a regular expression: {}", option, *text, why);
+  return {};
+}
 
 // "[1-3],[5]" or "2".
 Result<std::vector<counter::Filter::Range>> parse_iterations(const std::vector<std::string>& texts) {
@@ -141,10 +130,8 @@ Result<std::optional<CounterPlan>> plan_counters(const InputJob& job) {
   }
   result.include = given.value("kernel-include-regex");
   result.exclude = given.value("kernel-exclude-regex");
-  Pattern pattern;
-  TACHO_TRY(pattern.compile(result.include, "kernel-include-regex"));
-  Pattern other;
-  TACHO_TRY(other.compile(result.exclude, "kernel-exclude-regex"));
+  OwnNameFilter filter;
+  TACHO_TRY(make_filter(result, filter));
   TACHO_ASSIGN(result.iterations, parse_iterations(given.list("kernel-iteration-range")));
   result.iterations_text = fmt::format("{}", fmt::join(given.list("kernel-iteration-range"), ","));
   result.regions = given.on("selected-regions");
@@ -163,15 +150,13 @@ namespace {
 // Takes the values from dispatches that the filters leave out. The dispatches stay: they ran, and the filters are for
 // counters alone. Returns how many keep their values.
 Result<size_t> apply_filters(const CounterPlan& plan, std::vector<counter::PassResult>& results) {
-  Pattern include, exclude;
-  TACHO_TRY(include.compile(plan.include, "kernel-include-regex"));
-  TACHO_TRY(exclude.compile(plan.exclude, "kernel-exclude-regex"));
+  OwnNameFilter filter;
+  TACHO_TRY(make_filter(plan, filter));
   size_t kept = 0;
   for (counter::PassResult& result : results) {
     std::map<std::string, uint64_t> iteration;
     const auto wanted = [&](const std::string& kernel) {
-      if (include.given() && !include.matches(kernel)) return false;
-      if (exclude.given() && exclude.matches(kernel)) return false;
+      if (!filter.wants(kernel.c_str())) return false;
       const uint64_t number = ++iteration[kernel];
       return plan.iterations.empty() ||
              std::any_of(plan.iterations.begin(), plan.iterations.end(),
@@ -215,7 +200,7 @@ tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan,
   counter::CollectRequest request;
   request.command = command;
   request.replay = plan.replay;
-  if (plan.regions) request.regions = counter::Regions{"--selected-regions", "no roctxProfilerResume()"};
+  if (plan.regions) request.filter.regions = counter::Regions{"--selected-regions", "no roctxProfilerResume()"};
   const auto folder = std::filesystem::path(trace).parent_path().string();
   request.folder = folder.empty() ? "." : folder;
   const auto outcome = plan.chosen.provider->collect(plan.chosen.device, plan.plan, request, observer);

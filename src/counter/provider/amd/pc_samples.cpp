@@ -17,6 +17,7 @@
 #include "base/format.h"
 #include "base/text/demangle.h"
 #include "decode/records/module.h"
+#include "event/spool/launch_filter.h"
 #include "vendor/amd/sdk_sampling.h"
 
 namespace tacho::counter::amd {
@@ -238,7 +239,7 @@ LoadedCode load_code(const std::string& folder, const std::string& process, uint
 class Merger {
  public:
   Merger(const std::string& folder, const Filter& filter, SampledRun& run)
-      : folder_(folder), filter_(filter), run_(run) {}
+      : folder_(folder), lines_(filter.lines()), filter_(lines_), run_(run) {}
 
   void add(const std::string& process, SampledProcess&& of) {
     std::map<uint64_t, LoadedCode> loaded;
@@ -282,18 +283,17 @@ class Merger {
         d.sgpr = kernel->second.scalar;
       }
       d.index = ran.id != 0 ? dispatches_ + ran.id - 1 : 0;
-      const bool passes = filter_.kernel(d.kernel) && filter_.dispatch(d.index);
+      const bool passes = filter_.kernel(d.kernel) && filter_.launch(d.index);
       wanted[ran.id] = passes;
       if (!passes) continue;
       ran.id += dispatches_;
       ran.kernel += kernels_;
       run_.dispatches.push_back(std::move(ran));
     }
-    const bool filters = !filter_.kernels.empty() || !filter_.dispatches.empty();
     for (SampledRun::Sample& sample : of.samples) {
       most_dispatch = std::max(most_dispatch, sample.dispatch);
       const auto passes = wanted.find(sample.dispatch);
-      if (passes == wanted.end() ? filters : !passes->second) continue;
+      if (passes == wanted.end() ? !lines_.empty() : !passes->second) continue;
       if (const LoadedCode* const code = code_of(sample.code_object)) {
         const auto [place, fresh] =
             places.try_emplace({sample.code_object, sample.offset}, static_cast<int64_t>(run_.instructions.size()));
@@ -326,7 +326,8 @@ class Merger {
   }
 
   const std::string& folder_;
-  const Filter& filter_;
+  const std::string lines_;
+  const spool::LaunchFilter filter_;
   SampledRun& run_;
   uint64_t codes_ = 0, kernels_ = 0, dispatches_ = 0;
 };

@@ -94,6 +94,7 @@ class AmdProvider : public Provider {
   bool replays_by_default() const override { return false; }
   bool counts_instances() const override { return true; }
   bool can_sample_pc() const override { return true; }
+  bool obeys_regions() const override { return true; }
   bool chooses_pc_sampling() const override { return true; }
   std::vector<Device> devices(std::string& why) const override {
     std::vector<std::string> unknown;
@@ -376,10 +377,12 @@ class AmdProvider : public Provider {
     options.command = request.command;
     options.target.counter_folder = spool->folder();
     options.sources = tape::source_bit::kCounter;
+    options.regions = request.filter.regions;
     options.folder = request.folder;
     options.tick = [&] { observer.progress(spool->state().dispatches_done.load(), outcome.seen); };
     auto run = run_target(options, observer);
     if (!run) return launch::fail_with(run);
+    tell_never_began(*run, outcome, observer);
     ++outcome.runs;
     outcome.called_mpi = run->called_mpi;
     outcome.exit_code = run->result.exit_code;

@@ -198,6 +198,7 @@ class NvidiaProvider : public Provider {
     return OwnReplay{"cupti", "NVIDIA GPU", "as kernel, by NVIDIA's library"};
   }
   bool can_sample_pc() const override { return true; }
+  bool obeys_regions() const override { return true; }
   bool can_empty_caches() const override { return true; }
 
   std::vector<Device> devices(std::string& why) const override {
@@ -436,6 +437,7 @@ class NvidiaProvider : public Provider {
       options.command = request_.command;
       options.target.counter_folder = folder;
       options.sources = tape::source_bit::kCounter;
+      options.regions = request_.filter.regions;
       options.folder = request_.folder;
       options.tick = [&] {
         const spool::SpoolState& state = spools_.back()->state();
@@ -446,6 +448,7 @@ class NvidiaProvider : public Provider {
       observer_.run_begins(all, run_number + 1, runs_);
       auto run = run_target(options, observer_);
       if (!run) return launch::fail_with(run);
+      tell_never_began(*run, outcome_, observer_);
       ++outcome_.runs;
       outcome_.called_mpi = run->called_mpi;
       if (run->result.exit_code != 0 && outcome_.exit_code == 0) {

@@ -18,6 +18,7 @@
 #include "base/format.h"
 #include "base/text/demangle.h"
 #include "counter/provider/nvidia/host.h"
+#include "event/spool/launch_filter.h"
 #include "event/spool/spool_samples.h"
 
 namespace tacho::counter::nvidia {
@@ -215,6 +216,8 @@ Result<std::vector<PcSample>> read_samples(const std::string& folder, const Filt
   if (disassembler.empty() && !raw.places.empty())
     notes.push_back("cuobjdump of the CUDA toolkit was not found (PATH, CUDA_HOME): instructions are shown as offsets");
   std::vector<PcSample> rows;
+  const std::string lines = filter.lines();
+  const spool::LaunchFilter wanted(lines);
   std::string cubin;
   Disassembly sass;
   bool without_lines = false;
@@ -228,7 +231,7 @@ Result<std::vector<PcSample>> read_samples(const std::string& folder, const Filt
         sass = parse_disassembly(output_of(fmt::format("{} -sass {} 2>/dev/null", quoted(disassembler), quoted(path))));
     }
     const std::string kernel = demangle(place.function);
-    if (!filter.kernel(kernel)) continue;
+    if (!wanted.kernel(place.function, kernel)) continue;
     std::string instruction = fmt::format("/*{:04x}*/", place.offset);
     if (const auto function = sass.find(place.function); function != sass.end())
       if (const auto text = function->second.find(place.offset); text != function->second.end())

@@ -104,9 +104,7 @@ class Collection {
       if (!goes_on) return launch::fail_with(goes_on);
       if (!*goes_on) return outcome_;
     }
-    auto spool =
-        SpoolFolder::create(request_.folder, request_.filter,
-                            {{"fraction", fmt::format("{}", fraction_)}, {"regions", request_.regions ? "1" : "0"}});
+    auto spool = SpoolFolder::create(request_.folder, request_.filter, {{"fraction", fmt::format("{}", fraction_)}});
     if (!spool) return fail_with(std::move(spool));
     auto vendors = vendor_folder(spool->folder(), "oclgrind", find_oclgrind());
     if (!vendors) return fail_with(std::move(vendors));
@@ -120,7 +118,7 @@ class Collection {
                            {"OCLGRIND_PLUGINS", plugins},
                            {spool::kSpoolVariable, spool->folder()}};
     options.inject = false;
-    if (request_.regions) obey_regions(options);
+    if (request_.filter.regions) obey_regions(options);
     options.folder = request_.folder;
     options.tick = [&] {
       const spool::SpoolState& state = spool->state();
@@ -147,12 +145,7 @@ class Collection {
       return outcome_;
     }
     if (run->result.exit_code != 0 && ended_well) tell_end(run->result, records->size());
-    if (!run->result.began)
-      for (const std::string& warning : run->result.warnings)
-        if (warning.starts_with("recording never began")) {
-          observer_.warn(warning);
-          outcome_.explained = true;
-        }
+    tell_never_began(*run, outcome_, observer_);
     if (cut > 0) observer_.warn("a record was cut off where the program was killed; it is left out");
     const uint64_t lost = spool->state().failures.load();
     if (lost > 0)
@@ -185,7 +178,7 @@ class Collection {
   void obey_regions(TargetRunOptions& options) const {
     options.inject = true;
     options.sources = tape::source_bit::kMarker;
-    options.regions = request_.regions;
+    options.regions = request_.filter.regions;
     // The kernels are not traced in this run.
     const char* const others = std::getenv("OPENCL_LAYERS");
     options.environment.emplace_back("OPENCL_LAYERS", others != nullptr ? others : "");

@@ -521,7 +521,7 @@ void enter(const cupti::CallbackData& call_data, Effect effect, replay::LaunchCa
   }
   lock();
   record.index = g_collection.state->dispatches.fetch_add(1, std::memory_order_relaxed);
-  bool selected = function->selected && g_collection.index_passes(record.index);
+  bool selected = function->selected && g_collection.launch_passes(record.index);
   void* context = nullptr;
   if (!current_context(&context) || g_captures.load(std::memory_order_relaxed) != 0) selected = false;
   const bool not_again = function->waits_for_others && measures_by(Mode::kKernel) && g_collection.passes > 1;

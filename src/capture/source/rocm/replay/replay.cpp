@@ -506,7 +506,7 @@ uint64_t launch(const HipCall& does, const uint64_t* words, Next* next) {
   why = judge(given, kernel);  // others may have loaded or mapped something meanwhile
   const counter::CounterSpool& spool = *g_settings.spool;
   // Its number, unless another process launches first.
-  const bool counts = spool.index_passes(spool.state->dispatches.load());
+  const bool counts = spool.launch_passes(spool.state->dispatches.load());
   // A batch whose copies do not cover what this launch can write, or that has no room for it, ends here.
   if (g_batch_is_open.load() &&
       (!counts || g_abandoned.load() || why != RanOnce::kNo || g_batch.codes != codes_loaded() ||

@@ -177,6 +177,13 @@ TEST_F(Tree, GivesTheTargetsNumberToNobodyElse) {
   EXPECT_FALSE(member(seen, 100).running);
 }
 
+TEST(PauseBetweenLooks, IsAHundredTimesTheirCpuTimeWithinLimits) {
+  EXPECT_EQ(ProcessTree::pause_after(0), 10'000'000);
+  EXPECT_EQ(ProcessTree::pause_after(50'000), 10'000'000);
+  EXPECT_EQ(ProcessTree::pause_after(1'000'000), 100'000'000);
+  EXPECT_EQ(ProcessTree::pause_after(1'000'000'000), 250'000'000);
+}
+
 TEST_F(Tree, LivesWithDamagedFiles) {
   set({.pid = 100});
   put(proc() / "110" / "stat", "110 (no end");

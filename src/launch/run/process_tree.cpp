@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -117,6 +118,12 @@ std::vector<uint64_t> numbers_behind(std::string_view status, std::string_view k
   return numbers;
 }
 
+int64_t own_cpu_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
+}
+
 // The soft limit of open files in /proc/PID/limits; UINT64_MAX without one.
 uint64_t most_descriptors(const std::string& limits) {
   const std::vector<uint64_t> numbers = numbers_behind(limits, "Max open files");
@@ -188,16 +195,20 @@ void ProcessTree::stop() {
 
 void ProcessTree::loop(pid_t target) {
   pthread_setname_np(pthread_self(), "tacho-tree");
-  constexpr int64_t kShortest = 10'000'000, kLongest = 250'000'000, kPauseForWork = 100;
-  int64_t pause = kShortest;
+  int64_t pause = pause_after(0);
   std::unique_lock lock(stop_mutex_);
   while (!stop_signal_.wait_for(lock, std::chrono::nanoseconds(pause), [this] { return stopping_; })) {
     lock.unlock();
-    const int64_t began = raw_now();
+    const int64_t began = own_cpu_ns();
     look(target);
-    pause = std::clamp((raw_now() - began) * kPauseForWork, kShortest, kLongest);
+    pause = pause_after(own_cpu_ns() - began);
     lock.lock();
   }
+}
+
+int64_t ProcessTree::pause_after(int64_t cpu_ns) {
+  constexpr int64_t kShortest = 10'000'000, kLongest = 250'000'000, kPauseForWork = 100;
+  return std::clamp(cpu_ns * kPauseForWork, kShortest, kLongest);
 }
 
 void ProcessTree::look(pid_t target) {

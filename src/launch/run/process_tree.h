@@ -71,6 +71,9 @@ class ProcessTree {
   std::vector<TreeMember> members() const;
   /// Those still running at the last look, without the target itself.
   std::vector<TreeMember> running() const;
+  /// How long the thread rests, in ns, after a look that cost `cpu_ns` of CPU time. By CPU time, not by the clock:
+  /// looks must not become rare where others take the cores, for that is when processes are missed.
+  static int64_t pause_after(int64_t cpu_ns);
   /// CPU time of everybody seen, each at the last look at it.
   double cpu_s() const;
   /// Ended processes of little CPU time and without a GPU are forgotten beyond this many.

@@ -54,7 +54,7 @@ int main(int argc,char**argv){while(open("/dev/null",O_RDONLY)>=0){}
  tacho_range_push("step");tacho_range_pop();
  clock_t until=clock()+(clock_t)(atof(argv[1])*CLOCKS_PER_SEC);while(clock()<until){}return 0;}
 """
-GAP = re.compile(r"ran without libtacho|cleared environment|statically linked|could not be recorded|could not attach|"
+GAP = re.compile(r"ran without libtacho|cleared environment|statically linked|ran as another user|could not attach|"
                  r"no file descriptor|still run|ended before tacho|no timer")
 
 

@@ -92,6 +92,15 @@ TEST_F(Found, StaticProgram) {
   expect_one(with(member), {"statically linked", "--sampler perf"});
 }
 
+TEST_F(Found, StaticProgramThatAttached) {
+  attach(2, "work");
+  TreeMember member = whole(2);
+  member.dynamic = Fact::kNo;
+  expect_one(with(member), {"statically linked", "no call stacks, ROCTx ranges or MPI calls of it", "--sampler perf"});
+  recording_.target.sampler = event::Sampler::kOff;
+  expect_none(find_gaps(evidence_));
+}
+
 TEST_F(Found, ReplacedPreloadOfOneThatAttached) {
   attach(2, "work", false);
   TreeMember member = whole(2);

@@ -32,6 +32,7 @@ enum class Gap : uint8_t {
   kSecure,
   kCleared,
   kStatic,
+  kStaticInPart,
   kNoPreload,
   kNotFound,
   kDescriptors,
@@ -131,8 +132,12 @@ class Finder {
   }
 
   Gap gap_of(const TreeMember& member) const {
-    if (const ProcessFacts* const facts = facts_of(member); facts != nullptr)
-      return facts->preloaded || !evidence_.preload || lacking().empty() ? Gap::kNone : Gap::kNoPreload;
+    if (const ProcessFacts* const facts = facts_of(member); facts != nullptr) {
+      if (!evidence_.preload || lacking().empty()) return Gap::kNone;
+      // It loaded libtacho.so itself, for the markers of tacho.h, whatever its LD_PRELOAD names.
+      if (member.dynamic == Fact::kNo) return by_timer_ ? Gap::kStaticInPart : Gap::kNone;
+      return facts->preloaded ? Gap::kNone : Gap::kNoPreload;
+    }
     if (member.other_tacho || member.looks == 0) return Gap::kNone;
     const bool unloaded = member.loaded != Fact::kYes;
     if (member.other_user || (member.pool == Fact::kUnknown && member.looks > 2)) return Gap::kOtherUser;
@@ -198,33 +203,38 @@ class Finder {
   std::string nothing_of(const Group& group) const {
     return fmt::format("nothing of {}{} is in this trace", group.it(), by_perf_ ? " but call stacks" : "");
   }
-  std::string_view or_perf() const { return by_timer_ ? ", or take call stacks from outside: --sampler perf" : ""; }
+  std::string_view or_perf() const { return by_timer_ ? ", or sample it from outside (--sampler perf)" : ""; }
 
   std::string sentence(Gap gap, const Group& group) const {
     const std::string who = group.who();
     switch (gap) {
       case Gap::kOtherUser:
-        return fmt::format("{} could not be recorded, as another user's (setuid, su, sudo), who may not open the pool: "
-                           "{}; run tacho as that user",
+        return fmt::format("{} ran as another user (setuid, su, sudo), who may not open the pool: {}; run tacho as "
+                           "that user",
                            who, nothing_of(group));
       case Gap::kSecure:
-        return fmt::format("{} {} setuid, or {} file has capabilities, and the loader ignores LD_PRELOAD: {}; run a "
-                           "copy without that mode, as the user that it needs",
-                           who, group.is(), group.one() ? "its" : "their", nothing_of(group));
+        return fmt::format("{} {} setuid or {} capabilities, so that the loader ignores LD_PRELOAD: {}; run a copy "
+                           "without these, as the user that it needs",
+                           who, group.is(), group.one() ? "has" : "have", nothing_of(group));
       case Gap::kCleared:
-        return fmt::format("{} ran with a cleared environment: {}; leave TACHO_POOL, TACHO_LIBRARY, LD_PRELOAD and the "
-                           "variables that name libtacho.so in it{}",
+        return fmt::format("{} ran with a cleared environment: {}; keep TACHO_POOL, LD_PRELOAD and all variables that "
+                           "name libtacho.so{}",
                            who, nothing_of(group), or_perf());
       case Gap::kStatic:
         return fmt::format("{} {} statically linked, so that libtacho.so cannot be loaded: {}; link it dynamically{}",
                            who, group.is(), nothing_of(group), or_perf());
+      case Gap::kStaticInPart:
+        return fmt::format(
+            "{} {} statically linked and loaded libtacho.so late: no {} of {} are in this trace; link it "
+            "dynamically{}",
+            who, group.is(), joined(lacking(), "or"), group.it(), or_perf());
       case Gap::kNoPreload:
         return fmt::format("{} ran without libtacho.so in LD_PRELOAD, which was replaced or unset: no {} of {} are in "
                            "this trace; add to LD_PRELOAD instead of setting it{}",
                            who, joined(lacking(), "or"), group.it(), or_perf());
       case Gap::kNotFound:
-        return fmt::format("{} could not load libtacho.so, which is not there in {} mount namespace, root or "
-                           "architecture: {}; make its folder visible there{}",
+        return fmt::format("{} could not load libtacho.so, which {} mount namespace, root or architecture does not "
+                           "have: {}; make its folder visible there{}",
                            who, group.one() ? "its" : "their", nothing_of(group), or_perf());
       case Gap::kDescriptors:
         return fmt::format("{} had no file descriptor left to open the pool: {}; raise the limit (ulimit -n)", who,
@@ -249,8 +259,8 @@ class Finder {
       }
     if (threads == 0) return;
     found_.warnings.push_back(fmt::format(
-        "{} thread{} of {} {} no call stacks, or not from the start, for the kernel gave no timer: the limit of pending "
-        "signals is reached, which all processes of a user share; raise it (ulimit -i){}",
+        "{} thread{} of {} {} no call stacks, or only late ones: the user's limit of pending signals left no timer; raise "
+        "it (ulimit -i){}",
         threads, threads == 1 ? "" : "s", group.who(), threads == 1 ? "has" : "have", or_perf()));
   }
 
@@ -258,9 +268,9 @@ class Finder {
   void tell_unseen() {
     if (refused_beyond_ != 0) {
       found_.warnings.push_back(fmt::format(
-          "{} process{} of the program could not be recorded: {} as another user (setuid, su, sudo), who may "
-          "not open the pool; run tacho as that user",
-          refused_beyond_, refused_beyond_ == 1 ? "" : "es", refused_beyond_ == 1 ? "it ran" : "they ran"));
+          "{} process{} of the program ran as another user (setuid, su, sudo), who may not open the pool: nothing of {} "
+          "is in this trace; run tacho as that user",
+          refused_beyond_, refused_beyond_ == 1 ? "" : "es", refused_beyond_ == 1 ? "it" : "them"));
       found_.processes += refused_beyond_;
     }
     // Only where every process should attach.
@@ -276,8 +286,8 @@ class Finder {
     if (missing <= 0 || missing + small_s_ < 0.5 + 0.2 * evidence_.cpu_s + 0.1 * unseen + lag) return;
     found_.warnings.push_back(fmt::format(
         "{:.2f} s of {:.2f} s of CPU time went into processes that ended before tacho could look at them, and recorded "
-        "nothing: with a cleared environment, LD_PRELOAD replaced, or statically linked{}",
-        missing, evidence_.cpu_s, by_timer_ ? "; --sampler perf takes their call stacks from outside" : ""));
+        "nothing (cleared environment, other LD_PRELOAD, or static); --sampler perf samples them from outside",
+        missing, evidence_.cpu_s));
     ++found_.processes;
   }
 
@@ -291,13 +301,13 @@ class Finder {
     }
     if (!working.processes.empty()) {
       found_.warnings.push_back(fmt::format(
-          "{} still run{} after the program's end, where this trace ends; --follow (tacho trace, tacho sys) waits for {}",
+          "{} still run{} after the program, where this trace ends; --follow (tacho trace, tacho sys) waits for {}",
           working.who(), working.one() ? "s" : "", working.it()));
       found_.processes += static_cast<int64_t>(working.processes.size());
     }
     if (!idle.processes.empty())
       found_.remarks.push_back(fmt::format(
-          "{} still run{} after the program's end, and used no GPU until then; --follow (tacho trace, tacho sys) waits for {}",
+          "{} still run{} after the program, and used no GPU until its end; --follow (tacho trace, tacho sys) waits for {}",
           idle.who(), idle.one() ? "s" : "", idle.it()));
   }
 

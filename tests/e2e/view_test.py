@@ -347,6 +347,28 @@ class View(harness.Case):
         self.assertEqual(live.process.returncode, 128 + 9, errors)
         self.assertEqual(list(self.folder.glob(".tacho*")), [])
 
+    def test_the_page_of_a_run_is_seconds_behind_it(self):
+        """Marks that name the moment at which they are set: how old the newest is when a state of the recording appears, and how old
+        it has become when the next one does."""
+        program = ("import ctypes, time\nmark = ctypes.CDLL(None).tacho_mark\nend = time.monotonic() + 8\nwhile time.monotonic() < end:\n"
+                   "    mark(str(time.monotonic_ns()).encode())\n    time.sleep(0.02)\n")
+        live = Live(self, harness.DEBIAN_PYTHON, "-c", program)
+        seen, newest, lags, ages = 0, None, [], []
+        while True:
+            run = live.until(lambda document: document["runs"] and document["runs"][0]["generation"] > seen)["runs"][0]
+            now, seen = time.monotonic_ns(), run["generation"]
+            if not run["live"]:
+                break
+            if newest is not None:
+                ages.append((now - newest) / 1e9)
+            newest = live.sql("SELECT max(CAST(name AS INTEGER)) FROM marker", seen)
+            lags.append((now - newest) / 1e9)
+        live.stop()
+        self.assertGreaterEqual(len(ages), 2, lags)
+        self.assertGreater(min(lags), 0)
+        self.assertLess(sorted(lags)[len(lags) // 2], 2, lags)
+        self.assertLess(sorted(ages)[len(ages) // 2], 4, ages)
+
     def test_who_is_refused(self):
         harness.need_data()
         server = self.serve(DATA / "traces" / "kineto_cupti_profiler.json.gz")

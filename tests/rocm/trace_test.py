@@ -179,6 +179,12 @@ class Trace(bed.Traced):
         self.assertEqual(len(ledger.kernels), 7)
         self.equal(ledger)
 
+    def test_a_filter_knows_kernels_by_both_forms_of_their_names(self):
+        for pattern, wanted in (("touch\\(double", {"touch(double*)": 2}), ("^_Z5touch", {"touch(double*)": 2}), ("^vec", {"vecCopy": 2})):
+            with self.subTest(pattern):
+                self.traced(self.program("vcopy"), "-n", "4096", options=("--kernel-include", pattern, "--kernel-trace"))
+                self.assertEqual(dict(self.query("SELECT name, count(*) FROM dispatch GROUP BY 1")), wanted)
+
     def test_filter(self):
         _, ledger = self.traced(self.program("mixed"), "4", options=("--kernel-include", "^add$"))
         self.assertEqual({row[0] for row in self.dispatches()}, {"add"})

@@ -17,13 +17,21 @@
 extern char** environ;
 
 namespace tacho::launch {
+namespace {
+
+// Puts `library` in front of a variable's list.
+void prepend(EnvironmentBlock& variables, const char* name, const std::string& library) {
+  const std::string value = variables.get(name);
+  variables.set(name, value.empty() ? library : library + ":" + value);
+}
+void add_layer(EnvironmentBlock& variables, const std::string& library) {
+  prepend(variables, "OPENCL_LAYERS", library);
+}
+
+}  // namespace
 
 std::vector<std::string> target_environment(const EnvironmentOptions& options, std::vector<std::string>& notes) {
   EnvironmentBlock variables(environ);
-  const auto prepend = [&](const char* name, const std::string& library) {
-    const std::string value = variables.get(name);
-    variables.set(name, value.empty() ? library : library + ":" + value);
-  };
   const auto set_unless_taken = [&](const char* name, std::string_view source) {
     const std::string value = variables.get(name);
     if (value.empty() || value == options.names.library) {
@@ -35,18 +43,27 @@ std::vector<std::string> target_environment(const EnvironmentOptions& options, s
   if (options.inject) {
     variables.set("TACHO_POOL", options.pool);
     variables.set("TACHO_LIBRARY", options.names.library);
-    if (options.preload) prepend("LD_PRELOAD", options.names.preload);
-    prepend("OPENCL_LAYERS", options.names.library);
+    if (options.preload) prepend(variables, "LD_PRELOAD", options.names.preload);
+    add_layer(variables, options.names.library);
     for (const vendor::Vendor* const vendor : vendor::vendors()) {
       for (const vendor::Injection& way : vendor->injections())
         if (way.kind == vendor::Injection::Kind::kSole)
           set_unless_taken(way.variable, way.source);
         else
-          prepend(way.variable, options.names.library);
+          prepend(variables, way.variable, options.names.library);
       vendor->prepare(variables, options.names.library);
     }
   }
   for (const auto& [name, value] : options.extra) variables.set(name, value);
+  return variables.entries();
+}
+
+std::vector<std::string> watched_environment(const LibraryNames& names, std::string_view variable,
+                                             std::string_view value) {
+  EnvironmentBlock variables(environ);
+  prepend(variables, "LD_PRELOAD", names.preload);
+  add_layer(variables, names.library);
+  variables.set(variable, value);
   return variables.entries();
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,11 @@ struct EnvironmentOptions {
 /// This process's environment as it is, in its order, with what sources need. Keeps existing OPENCL_LAYERS, LD_PRELOAD
 /// and injection paths: adds ours, or keeps theirs if only one is possible and says so in `notes`.
 std::vector<std::string> target_environment(const EnvironmentOptions& options, std::vector<std::string>& notes);
+
+/// This process's environment, in which another library than libtacho.so is preloaded and is a layer of compute APIs
+/// whose loader has layers; and `variable` with its value, by which that library finds tacho.
+std::vector<std::string> watched_environment(const LibraryNames& names, std::string_view variable,
+                                             std::string_view value);
 
 /// Names and values of the variables that a trace records: an allow-list without secrets, including launchers' ranks.
 std::vector<std::pair<std::string, std::string>> recorded_environment();

@@ -323,6 +323,14 @@ Result<HttpServer> HttpServer::listen(std::optional<uint16_t> port, std::string_
   return server;
 }
 
+Result<HttpServer> HttpServer::listen_without_token(uint16_t port, std::string_view option) {
+  HttpServer server;
+  server.socket_ = listen_on(port, server.port_);
+  if (server.socket_ < 0)
+    return fail("127.0.0.1:{}: {}; choose another port for {}", port, std::strerror(errno), option);
+  return server;
+}
+
 HttpServer::HttpServer(HttpServer&& other) noexcept
     : token_(std::move(other.token_)), socket_(std::exchange(other.socket_, -1)), port_(other.port_) {}
 
@@ -331,6 +339,7 @@ HttpServer::~HttpServer() {
 }
 
 std::string HttpServer::url() const {
+  if (token_.empty()) return fmt::format("http://127.0.0.1:{}/", port_);
   return fmt::format("http://127.0.0.1:{}/?token={}", port_, token_);
 }
 

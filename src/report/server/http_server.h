@@ -58,11 +58,15 @@ class HttpServer {
   /// chooses a port, for the sentence that says that it is taken.
   static Result<HttpServer> listen(std::optional<uint16_t> port, std::string_view option);
 
+  /// The same at exactly this port and without a token, for programs of this machine that collect numbers: every user
+  /// of it may ask. A browser's page still may not.
+  static Result<HttpServer> listen_without_token(uint16_t port, std::string_view option);
+
   HttpServer(HttpServer&& other) noexcept;
   HttpServer& operator=(HttpServer&&) = delete;
   ~HttpServer();
 
-  /// "http://127.0.0.1:8050/?token=..."; the token has 128 random bits.
+  /// "http://127.0.0.1:8050/?token=..."; the token has 128 random bits. Without a token only the address.
   std::string url() const;
   uint16_t port() const { return port_; }
   const std::string& token() const { return token_; }

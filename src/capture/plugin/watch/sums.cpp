@@ -1,0 +1,226 @@
+// Rows and sums (sums.h). Nothing here allocates from the program's heap, waits or throws.
+#include "capture/plugin/watch/sums.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tacho::capture::watch {
+
+constinit WatchTable* g_table = nullptr;
+
+namespace {
+
+constinit event::WatchProcess* g_process = nullptr;
+constinit WatchedKernel g_kernels[event::kWatchNames + 1] = {};
+constinit uint32_t g_names = 0;
+constinit WatchedKernel* g_by_hash[event::kWatchNames * 2] = {};
+
+uint64_t mixed(uint64_t word) {
+  word ^= word >> 30;
+  word *= 0xbf58476d1ce4e5b9ULL;
+  word ^= word >> 27;
+  word *= 0x94d049bb133111ebULL;
+  return word ^ word >> 31;
+}
+// Never 0.
+uint64_t hash_of(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return mixed(hash) | 1;
+}
+
+void register_process() {
+  g_process = nullptr;
+  const auto pid = static_cast<uint32_t>(getpid());
+  for (event::WatchProcess& place : g_table->processes) {
+    uint32_t none = 0;
+    if (place.pid.load(std::memory_order_relaxed) != 0 ||
+        !place.pid.compare_exchange_strong(none, pid, std::memory_order_acq_rel))
+      continue;
+    prctl(PR_GET_NAME, place.name);
+    g_process = &place;
+    return;
+  }
+  g_table->header.refused_processes.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Maps the table and registers this process, before main().
+__attribute__((constructor)) void begin() {
+  const char* const path = getenv(event::kWatchVariable);
+  if (path == nullptr || *path == '\0') return;
+  const int file = open(path, O_RDWR | O_CLOEXEC);
+  if (file < 0) return;  // tacho has ended: this program outlives it
+  struct stat status {};
+  void* at = MAP_FAILED;
+  if (fstat(file, &status) == 0 && status.st_size == static_cast<off_t>(sizeof(WatchTable)))
+    at = mmap(nullptr, sizeof(WatchTable), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  close(file);
+  if (at == MAP_FAILED) return;
+  auto* const table = static_cast<WatchTable*>(at);
+  if (table->header.magic != event::kWatchMagic || table->header.size != sizeof(WatchTable)) {
+    munmap(at, sizeof(WatchTable));
+    return;
+  }
+  g_table = table;
+  register_process();
+  pthread_atfork(nullptr, nullptr, register_process);
+}
+
+__attribute__((destructor)) void finish() {
+  if (g_process != nullptr) g_process->ended.store(1, std::memory_order_relaxed);
+}
+
+// Whether another process that is filling the row gets ready within a moment.
+bool ready(const WatchRow& row) {
+  for (int i = 0; i < 2000; ++i) {
+    if (row.state.load(std::memory_order_acquire) == WatchRow::kReady) return true;
+    __builtin_ia32_pause();
+  }
+  return false;
+}
+
+uint32_t wanted_level(uint64_t count, uint32_t least) {
+  // The first ones are all timed, then about 50 for each doubling of the count, and from 8192 on 1 of 128.
+  constexpr uint32_t kMost = 7;
+  if (count < event::kWatchFirst) return 0;
+  const auto level = static_cast<uint32_t>(63 - __builtin_clzll(count / event::kWatchFirst));
+  const uint32_t own = level < kMost ? level : kMost;
+  const uint32_t chosen = own > least ? own : least;
+  return chosen < event::kWatchLevels ? chosen : event::kWatchLevels - 1;
+}
+
+}  // namespace
+
+namespace {
+
+WatchRow* find_row_of(WatchKind kind, uint32_t domain, const WatchedName& name, const WatchedShape& shape) {
+  if (g_table == nullptr) return nullptr;
+  uint64_t key = mixed(name.hash ^ (static_cast<uint64_t>(kind) << 8 | domain));
+  for (size_t i = 0; i < 3; ++i) key = mixed(key ^ (static_cast<uint64_t>(shape.grid[i]) << 32 | shape.group[i]) ^ i);
+  if (key == 0) key = 1;
+  constexpr uint32_t kRows = event::kWatchRows - 1;  // without row 0
+  auto at = static_cast<uint32_t>(key % kRows);
+  for (uint32_t tried = 0; tried < kRows; ++tried, at = (at + 1) % kRows) {
+    WatchRow& row = g_table->rows[1 + at];
+    uint32_t state = row.state.load(std::memory_order_acquire);
+    if (state == WatchRow::kFree && row.state.compare_exchange_strong(state, WatchRow::kTaken)) {
+      row.kind = kind;
+      row.domain = domain;
+      row.key = key;
+      for (size_t i = 0; i < 3; ++i) {
+        row.grid[i] = shape.grid[i];
+        row.group[i] = shape.group[i];
+      }
+      row.name_size = name.size;
+      memcpy(row.name, name.text, name.size < event::kWatchNameBytes ? name.size : event::kWatchNameBytes);
+      row.state.store(WatchRow::kReady, std::memory_order_release);
+      return &row;
+    }
+    if (state != WatchRow::kReady && !ready(row)) continue;  // killed while it filled the row: one place less
+    if (row.key == key) return &row;
+  }
+  return kind == WatchKind::kKernel ? &g_table->rows[0] : nullptr;
+}
+
+}  // namespace
+
+WatchRow* find_row(WatchKind kind, uint32_t domain, std::string_view name) {
+  return find_row_of(kind, domain, {name.data(), static_cast<uint32_t>(name.size()), hash_of(name)}, {});
+}
+
+void WatchedKernel::name(const WatchedName& name, uint32_t domain) {
+  hash_ = name.hash;
+  size_ = name.size;
+  memcpy(name_, name.text, size_ < sizeof name_ ? size_ : sizeof name_);
+  domain_ = domain;
+}
+
+WatchRow* WatchedKernel::row(const WatchedShape& shape) {
+  if (hash_ == 0) return &g_table->rows[0];
+  const uint32_t known = shapes_.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < known; ++i)
+    if (known_[i].shape == shape) return known_[i].row;
+  const WatchedName name{name_, size_, hash_};
+  if (known == event::kWatchShapes) {
+    WatchRow* rest = rest_.load(std::memory_order_relaxed);
+    if (rest == nullptr) {
+      rest = find_row_of(WatchKind::kKernel, domain_, name, {});
+      rest_.store(rest, std::memory_order_relaxed);
+    }
+    return rest;
+  }
+  WatchRow* const row = find_row_of(WatchKind::kKernel, domain_, name, shape);
+  // One thread at a time adds a shape; another finds its row in the table once more.
+  if (adding_.exchange(1, std::memory_order_acquire) == 0) {
+    const uint32_t last = shapes_.load(std::memory_order_relaxed);
+    bool there = last == event::kWatchShapes;
+    for (uint32_t i = 0; i < last; ++i) there = there || known_[i].shape == shape;
+    if (!there) {
+      known_[last] = {shape, row};
+      shapes_.store(last + 1, std::memory_order_release);
+    }
+    adding_.store(0, std::memory_order_release);
+  }
+  return row;
+}
+
+WatchedKernel* kernel_named(std::string_view name, uint32_t domain) {
+  const uint64_t hash = hash_of(name);
+  constexpr size_t kPlaces = event::kWatchNames * 2;
+  size_t at = hash % kPlaces;
+  for (; g_by_hash[at] != nullptr; at = (at + 1) % kPlaces)
+    if (g_by_hash[at]->hash() == hash) return g_by_hash[at];
+  if (g_names == event::kWatchNames || name.empty()) return &g_kernels[event::kWatchNames];
+  WatchedKernel* const kernel = &g_kernels[g_names++];
+  kernel->name({name.data(), static_cast<uint32_t>(name.size()), hash}, domain);
+  g_by_hash[at] = kernel;
+  return kernel;
+}
+
+bool is_due(WatchRow& row, uint64_t count, uint64_t next, uint32_t& level) {
+  const WatchHeader& header = g_table->header;
+  const uint32_t before = row.level.load(std::memory_order_relaxed);
+  level = wanted_level(count, header.least_level.load(std::memory_order_relaxed));
+  // From 1 to 2 N - 1 operations further, N on average: a program that repeats itself must not always meet the same
+  // one.
+  const uint64_t span = (uint64_t{2} << level) - 1;
+  const uint64_t gap = 1 + mixed(count ^ row.key) % span;
+  if (!row.next.compare_exchange_strong(next, count + gap, std::memory_order_relaxed)) return false;
+  if (level != before) {
+    const uint64_t from = row.level_from.exchange(count, std::memory_order_relaxed);
+    if (count > from) row.levels[before].count.fetch_add(count - from, std::memory_order_relaxed);
+    row.level.store(level, std::memory_order_relaxed);
+  }
+  const event::WatchTiming timing = header.timing.load(std::memory_order_relaxed);
+  return timing == event::WatchTiming::kOn || (timing == event::WatchTiming::kFirst && count < event::kWatchFirst);
+}
+
+void add_time(WatchRow& row, uint32_t level, uint64_t ns) {
+  WatchLevel& sums = row.levels[level];
+  const auto time = static_cast<double>(ns);
+  sums.timed.fetch_add(1, std::memory_order_relaxed);
+  sums.time.fetch_add(ns, std::memory_order_relaxed);
+  double squares = sums.squares.load(std::memory_order_relaxed);
+  while (!sums.squares.compare_exchange_weak(squares, squares + time * time, std::memory_order_relaxed)) {
+  }
+  row.buckets[event::watch_bucket(ns)].fetch_add(uint64_t{1} << level, std::memory_order_relaxed);
+  uint64_t known = row.shortest.load(std::memory_order_relaxed);
+  while ((known == 0 || known > ns + 1) &&
+         !row.shortest.compare_exchange_weak(known, ns + 1, std::memory_order_relaxed)) {
+  }
+  known = row.longest.load(std::memory_order_relaxed);
+  while (known < ns + 1 && !row.longest.compare_exchange_weak(known, ns + 1, std::memory_order_relaxed)) {
+  }
+}
+
+void note_domain(uint32_t domain) {
+  if (g_process != nullptr) g_process->domains.fetch_or(1u << domain, std::memory_order_relaxed);
+}
+
+}  // namespace tacho::capture::watch

@@ -1,0 +1,118 @@
+// The target's side of `tacho watch`: its table (event/watch_table.h), rows, and which operations are timed.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/clock.h"
+#include "event/watch_table.h"
+
+namespace tacho::capture::watch {
+
+using event::WatchHeader, event::WatchKind, event::WatchLevel, event::WatchRow, event::WatchTable;
+
+/// nullptr when tacho does not watch this process. Set before the program's own code runs.
+extern WatchTable* g_table;
+
+/// Every watched operation of a kind and shape, in work-items or threads; all 0 when it has none.
+struct WatchedShape {
+  uint32_t grid[3] = {}, group[3] = {};
+  bool operator==(const WatchedShape&) const = default;
+};
+
+/// A name that may be longer than what is kept of it.
+struct WatchedName {
+  const char* text;  ///< the first event::kWatchNameBytes at most
+  uint32_t size;     ///< of the whole name
+  uint64_t hash;     ///< of the whole name; never 0
+};
+
+/// The row of operations other than kernels, made when it is not there yet; nullptr when nobody watches or the table is
+/// full. Never waits.
+WatchRow* find_row(WatchKind kind, uint32_t domain, std::string_view name);
+
+/// The rows of one kernel, by shape.
+class WatchedKernel {
+ public:
+  void name(const WatchedName& name, uint32_t domain);
+  /// Never nullptr: row 0 when the table is full.
+  WatchRow* row(const WatchedShape& shape);
+  uint64_t hash() const { return hash_; }
+
+ private:
+  struct Known {
+    WatchedShape shape;
+    WatchRow* row = nullptr;
+  };
+  char name_[event::kWatchNameBytes] = {};
+  uint64_t hash_ = 0;  // of the whole name; 0: stands for all kernels that have no rows of their own
+  uint32_t size_ = 0;  // of the whole name
+  uint32_t domain_ = 0;
+  std::atomic<uint32_t> shapes_{0};
+  std::atomic<WatchRow*> rest_{nullptr};
+  std::atomic<uint32_t> adding_{0};
+  Known known_[event::kWatchShapes] = {};
+};
+/// The kernels of this process by name; the same object for all kernels beyond event::kWatchNames, whose row is row 0.
+/// Call it under a lock.
+WatchedKernel* kernel_named(std::string_view name, uint32_t domain);
+
+/// Decides whether the next operation of the row is timed; if so, `level` says for how many it stands.
+bool is_due(WatchRow& row, uint64_t count, uint64_t next, uint32_t& level);
+inline bool to_be_timed(WatchRow& row, uint32_t& level) {
+  const uint64_t count = row.count.load(std::memory_order_relaxed), next = row.next.load(std::memory_order_relaxed);
+  return __builtin_expect(count >= next, 0) && is_due(row, count, next, level);
+}
+/// After the operation was accepted by the runtime.
+inline void count_operation(WatchRow& row, uint64_t bytes) {
+  row.count.fetch_add(1, std::memory_order_relaxed);
+  if (bytes != 0) row.bytes.fetch_add(bytes, std::memory_order_relaxed);
+}
+/// A timed operation took `ns`.
+void add_time(WatchRow& row, uint32_t level, uint64_t ns);
+/// This process uses a runtime that is watched.
+void note_domain(uint32_t domain);
+
+/// What libtacho-watch.so costs the calling thread: counted operations are measured at 1 of 256, prepared ones always.
+class OwnTime {
+ public:
+  OwnTime() {
+    static uint32_t turn = 0;
+    const uint32_t now = __atomic_load_n(&turn, __ATOMIC_RELAXED) + 1;
+    __atomic_store_n(&turn, now, __ATOMIC_RELAXED);
+    if (__builtin_expect((now & 255) == 0, 0)) from_ = read_clock(CLOCK_MONOTONIC);
+  }
+  /// The operation is timed.
+  void prepare() {
+    prepares_ = true;
+    if (from_ == 0) from_ = read_clock(CLOCK_MONOTONIC);
+  }
+  /// Around the call of the runtime.
+  void pause() {
+    if (__builtin_expect(from_ != 0, 0)) spent_ += read_clock(CLOCK_MONOTONIC) - from_;
+  }
+  void resume() {
+    if (__builtin_expect(from_ != 0, 0)) from_ = read_clock(CLOCK_MONOTONIC);
+  }
+  void end() {
+    WatchHeader& header = g_table->header;
+    if (prepares_)
+      header.prepared.fetch_add(1, std::memory_order_relaxed);
+    else if (from_ == 0)
+      return;
+    pause();
+    const auto spent = static_cast<uint64_t>(spent_ > 0 ? spent_ : 0);
+    if (prepares_) {
+      header.prepared_time.fetch_add(spent, std::memory_order_relaxed);
+    } else {
+      header.counted_time.fetch_add(spent, std::memory_order_relaxed);
+      header.counted_measured.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  int64_t from_ = 0, spent_ = 0;
+  bool prepares_ = false;
+};
+
+}  // namespace tacho::capture::watch

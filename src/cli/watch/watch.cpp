@@ -1,0 +1,193 @@
+// `tacho watch [options] -- program`: counts and sampled durations of a program's work, live, without a recording.
+#include <unistd.h>
+
+#include <charconv>
+#include <fstream>
+
+#include "base/files/output_claim.h"
+#include "cli/command.h"
+#include "cli/shared/command_line.h"
+#include "report/output.h"
+#include "report/sections.h"
+#include "watch/session.h"
+
+namespace tacho::cli {
+namespace {
+
+struct WatchRequest {
+  watch::WatchOptions options;
+  std::string format = "text", output, prometheus, budget = "1%";
+  double interval = 0;
+  size_t top = 10;
+  bool quiet = false, overwrite = false, counts_only = false;
+};
+
+// "1%", "0.5 %", "0.01": a share from 0 to below 1.
+Result<double> parse_budget(std::string text) {
+  const std::string given = text;
+  const bool percent = text.ends_with('%');
+  if (percent) text.pop_back();
+  while (text.ends_with(' ')) text.pop_back();
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (percent) value /= 100;
+  if (error != std::errc() || end != text.data() + text.size() || !(value > 0 && value < 1))
+    return fail("--budget {}: give a share of the program's pace, as in 1% or 0.5%", given);
+  return value;
+}
+
+// "127.0.0.1:9400", "localhost:9400", ":9400", "9400".
+Result<uint16_t> parse_address(std::string_view text) {
+  std::string_view port = text;
+  if (const size_t colon = text.rfind(':'); colon != std::string_view::npos) {
+    const std::string_view host = text.substr(0, colon);
+    if (!host.empty() && host != "127.0.0.1" && host != "localhost")
+      return fail("--prometheus {}: tacho serves this machine alone: 127.0.0.1:PORT; let a proxy show it to others",
+                  text);
+    port = text.substr(colon + 1);
+  }
+  uint16_t number = 0;
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (error != std::errc() || end != port.data() + port.size())
+    return fail("--prometheus {}: give 127.0.0.1:PORT, PORT from 0 (any free one) to 65535", text);
+  return number;
+}
+
+// Where JSON lines and tables go: a file, standard output ("-"), or standard error, since standard output is the
+// program's.
+class Lines {
+ public:
+  Status open(const WatchRequest& request) {
+    if (request.output.empty() || request.output == "-") {
+      stream_ = request.output == "-" ? report::Stream::kOut : report::Stream::kError;
+      return {};
+    }
+    TACHO_TRY(may_write(request.output, request.overwrite));
+    file_.open(request.output, std::ios::out | std::ios::trunc);
+    if (!file_) return fail("{}: {}", request.output, strerror(errno));
+    to_file_ = true;
+    return {};
+  }
+  void put(const std::string& text) {
+    if (!to_file_) {
+      report::put(text, stream_);
+      report::flush_output();
+      return;
+    }
+    file_ << text;
+    file_.flush();
+  }
+  // Why not everything was written, if so.
+  Status end(const std::string& name) {
+    if (to_file_ && !file_) return fail("{}: not everything could be written: {}", name, strerror(errno));
+    return {};
+  }
+  bool to_file() const { return to_file_; }
+  report::Stream stream() const { return stream_; }
+
+ private:
+  bool to_file_ = false;
+  report::Stream stream_ = report::Stream::kError;
+  std::ofstream file_;
+};
+
+std::string last_tables(const watch::WatchMoment& moment, const WatchRequest& request, const Lines& lines) {
+  const report::Screen screen =
+      lines.to_file() ? report::Screen{}
+                      : report::screen_of(lines.stream() == report::Stream::kOut ? STDOUT_FILENO : STDERR_FILENO);
+  report::Sections out({.width = screen.width, .colour = screen.colour, .long_lines = !screen.terminal, .indent = 2});
+  std::string words;
+  for (const std::string& word : request.options.command) words += (words.empty() ? "" : " ") + word;
+  out.line(fmt::format("tacho watch  {}", report::clean(words)));
+  const watch::WatchSnapshot& snapshot = moment.snapshot;
+  size_t users = 0;
+  for (const watch::WatchedProcess& process : snapshot.processes) users += process.uses_devices ? 1 : 0;
+  out.sentence(fmt::format("{} of {} process{}, {} of which used a device; times are estimates from 1 of N operations",
+                           report::format_duration(snapshot.seconds * 1e9), snapshot.processes.size(),
+                           snapshot.processes.size() == 1 ? "" : "es", users));
+  const auto table = [&](const report::Answer& answer) {
+    if (answer.rows.empty()) return;
+    out.heading(answer.title);
+    if (const size_t left = out.table(answer, request.top); left > 0)
+      out.sentence(fmt::format("{} more row{}: --top 0 shows all.", left, left == 1 ? "" : "s"));
+  };
+  table(watch::kernel_answer(snapshot));
+  table(watch::other_answer(snapshot));
+  out.line("");
+  for (const std::string& sentence : watch::watch_sentences(moment, true)) out.sentence(sentence);
+  return out.take();
+}
+
+int run_watched(WatchRequest& request) {
+  const auto budget = parse_budget(request.budget);
+  if (!budget) return complain(kOwnError, budget.error().message);
+  watch::WatchOptions& options = request.options;
+  options.budget = *budget;
+  options.timing = !request.counts_only;
+  if (!request.prometheus.empty()) {
+    const auto port = parse_address(request.prometheus);
+    if (!port) return complain(kOwnError, port.error().message);
+    options.prometheus = *port;
+  }
+  const bool json = request.format == "json";
+  options.interval_s = request.interval > 0 ? request.interval : json ? 1 : 0;
+  Lines lines;
+  if (const Status opened = lines.open(request); !opened) return complain(kOwnError, opened.error().message);
+  options.started = [&](const std::string& address) {
+    if (!request.quiet && !address.empty()) complain(kOk, fmt::format("metrics for Prometheus at {}", address));
+  };
+  watch::WatchSnapshot before;
+  options.tick = [&](const watch::WatchMoment& moment) {
+    lines.put((json ? watch::watch_json(moment, false) : watch::watch_line(before, moment.snapshot)) + "\n");
+    before = moment.snapshot;
+  };
+  const auto result = watch::watch(options);
+  if (!result) return complain(result.error().exit_code, result.error().message);
+  if (json)
+    lines.put(watch::watch_json(result->last, true) + "\n");
+  else if (!request.quiet || lines.to_file())
+    lines.put(last_tables(result->last, request, lines));
+  if (const Status ended = lines.end(request.output); !ended) return complain(kOwnError, ended.error().message);
+  return result->exit_code;
+}
+
+}  // namespace
+
+int run_watch(int argc, char** argv) {
+  CommandOptions app("Watch a program's kernels, copies and waits at little cost: exact counts, times of 1 of N.",
+                     "tacho watch");
+  app.prefix_command();
+  app.footer("Examples:\n"
+             "  tacho watch -- python3 serve.py                     tables at the end\n"
+             "  tacho watch --interval 1 -- ./server                a line each second, too\n"
+             "  tacho watch --output-format json -o watch.jsonl -- ./server\n"
+             "  tacho watch --prometheus 127.0.0.1:9400 -- ./server\n"
+             "Nothing is recorded: programs keep sums in shared memory of a few megabytes, however long they run.\n"
+             "Exit code: the program's own (128 + signal when a signal ended it); 125 tacho could not start it, "
+             "126 not executable, 127 not found.");
+  WatchRequest request;
+  app.add_option("--interval", request.interval, "a line every S seconds (JSON: every second by default)")
+      .type_name("S")
+      .between(0.1, 86400.0);
+  app.add_option("--output-format", request.format, "text, or json: an object a line")
+      .one_of({"text", "json"})
+      .capture_default_str();
+  app.add_option("-o,--output", request.output, "into this file; - for standard output (default: standard error)")
+      .type_name("FILE");
+  app.add_flag("--overwrite", request.overwrite, "replace FILE");
+  app.add_option("--prometheus", request.prometheus, "serve metrics for Prometheus at this address")
+      .type_name("127.0.0.1:PORT");
+  app.add_option("--budget", request.budget, "share of the program's pace that timing may cost")
+      .type_name("P%")
+      .capture_default_str();
+  app.add_flag("--counts-only", request.counts_only, "count, and time nothing");
+  app.add_option("--top", request.top, "rows of each table; 0 = all").capture_default_str();
+  app.add_flag("-q,--quiet", request.quiet, "no tables at the end");
+  if (const auto code = parse_options(app, argc, argv, kOwnError)) return *code;
+  auto command = target_command(app);
+  if (!command) return complain(kOwnError, command.error().message);
+  request.options.command = std::move(*command);
+  return run_watched(request);
+}
+
+}  // namespace tacho::cli

@@ -1,0 +1,136 @@
+// The table of `tacho watch`: sums that watched programs keep in memory shared with tacho (libtacho-watch.so writes,
+// src/watch reads). Its size is fixed. Any process may change any word of it at any time, so that a program that is
+// killed leaves the table readable, and tacho reads it without stopping anybody.
+//
+//   TACHO_WATCH=/dev/shm/tacho-watch-<random>, mode 0600
+//   ┌───────────────┬────────────────────┬──────────────────────────────────────────────┐
+//   │ header, 4 KiB │ 256 processes × 64 │ 1024 rows below 3 KiB; row 0: other kernels  │
+//   └───────────────┴────────────────────┴──────────────────────────────────────────────┘
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace tacho::event {
+
+inline constexpr const char* kWatchVariable = "TACHO_WATCH";
+inline constexpr const char* kWatchLibrary = "libtacho-watch.so";
+inline constexpr uint64_t kWatchMagic = 0x3168637461776f74;  // "towatch1"
+inline constexpr uint32_t kWatchRows = 1024;
+inline constexpr uint32_t kWatchProcesses = 256;
+/// A kernel's launches are told apart by their shape until it has so many of them; the rest share a row.
+inline constexpr uint32_t kWatchShapes = 8;
+/// Names of kernels that get rows of their own; launches of others are in row 0.
+inline constexpr uint32_t kWatchNames = 512;
+inline constexpr uint32_t kWatchNameBytes = 1000;
+/// 1 of 2^level operations is timed, level from 0.
+inline constexpr uint32_t kWatchLevels = 16;
+
+// Buckets of durations: four an octave from 64 ns to 2^38 ns (275 s). Bucket 0 takes what is shorter, the last one what
+// is longer.
+inline constexpr uint32_t kWatchFirstOctave = 6, kWatchOctaves = 32;
+inline constexpr uint32_t kWatchBuckets = kWatchOctaves * 4 + 2;
+
+/// The bucket of a duration in ns.
+inline uint32_t watch_bucket(uint64_t ns) {
+  if (ns < (uint64_t{1} << kWatchFirstOctave)) return 0;
+  const auto octave = static_cast<uint32_t>(63 - __builtin_clzll(ns));
+  if (octave >= kWatchFirstOctave + kWatchOctaves) return kWatchBuckets - 1;
+  return 1 + (octave - kWatchFirstOctave) * 4 + static_cast<uint32_t>(ns >> (octave - 2) & 3);
+}
+/// The first duration, ns, that no longer belongs to the bucket; UINT64_MAX for the last one.
+inline uint64_t watch_bucket_end(uint32_t bucket) {
+  if (bucket == kWatchBuckets - 1) return UINT64_MAX;
+  if (bucket == 0) return uint64_t{1} << kWatchFirstOctave;
+  const uint32_t octave = kWatchFirstOctave + (bucket - 1) / 4, quarter = (bucket - 1) % 4;
+  return (uint64_t{1} << octave) + (quarter + 1) * (uint64_t{1} << (octave - 2));
+}
+
+enum class WatchKind : uint32_t {
+  kNone,
+  kKernel,      ///< launches of a kernel, of one shape or of all further ones
+  kGraph,       ///< launches of a graph, or of a command buffer, as a whole
+  kCopy,        ///< copies of one direction, with bytes
+  kFill,        ///< fills, with bytes
+  kWait,        ///< calls in which the program waits for its device
+  kAllocation,  ///< allocations of device memory, with bytes
+};
+
+/// What is known of operations during which 1 of 2^level was to be timed. Rates differ, so their sums stay apart.
+struct WatchLevel {
+  std::atomic<uint64_t> count;  ///< operations; those since WatchRow::level_from are not in it yet
+  std::atomic<uint64_t> timed;  ///< of them timed
+  std::atomic<uint64_t> time;   ///< their sum, ns
+  std::atomic<double> squares;  ///< the sum of their squares, ns²
+};
+
+enum class WatchTiming : uint32_t {
+  kNever,  ///< operations are only counted
+  kOn,
+  kFirst,  ///< for a moment only the first kWatchFirst operations of a row are timed, to see what timing costs
+};
+inline constexpr uint64_t kWatchFirst = 64;  ///< operations of a row that are all timed
+
+/// A row is found by its key. It is written once, and from then on only its sums change.
+struct WatchRow {
+  enum State : uint32_t { kFree, kTaken, kReady };
+
+  std::atomic<uint32_t> state;
+  WatchKind kind;
+  uint64_t key;        ///< hash of kind, whole name and shape; 0 in row 0
+  uint32_t grid[3];    ///< work-items or threads in all; all 0: launches of any other shape, or no kernel
+  uint32_t group[3];   ///< of a work-group or block; all 0: the runtime chose, or as above
+  uint32_t name_size;  ///< bytes of the whole name; more than kWatchNameBytes where it was cut
+  uint32_t domain;     ///< event::Domain
+  char name[kWatchNameBytes];
+
+  alignas(64) std::atomic<uint64_t> count;  ///< operations in all
+  std::atomic<uint64_t> next;               ///< the number of the operation that is timed next
+  std::atomic<uint64_t> bytes;
+  std::atomic<uint64_t> level_from;  ///< operations when `level` was chosen
+  std::atomic<uint32_t> level;
+  alignas(64) std::atomic<uint64_t> shortest, longest;  ///< timed, ns plus 1; 0: none was timed
+  WatchLevel levels[kWatchLevels];
+  std::atomic<uint64_t> buckets[kWatchBuckets];  ///< timed, each weighted by 2^level: an estimate of all
+};
+
+/// One program that has libtacho-watch.so.
+struct WatchProcess {
+  std::atomic<uint32_t> pid;      ///< 0: free
+  std::atomic<uint32_t> domains;  ///< 1 << event::Domain of the runtimes that are watched
+  std::atomic<uint32_t> ended;    ///< 1: in order
+  char name[16];                  ///< as the kernel knows it
+  uint32_t reserved[9];
+};
+
+struct WatchHeader {
+  uint64_t magic;
+  uint32_t size;                 ///< of the whole table, bytes
+  std::atomic<uint32_t> closed;  ///< 1: tacho has gone, so nobody reads
+
+  // Set by tacho
+  std::atomic<WatchTiming> timing;
+  std::atomic<uint32_t> least_level;  ///< at most 1 of 2^least_level is timed once a row has its first ones
+
+  // Counted by programs
+  alignas(64) std::atomic<uint64_t> failed;  ///< operations that the runtime refused, counted nowhere else
+  std::atomic<uint64_t> lost_rows;           ///< operations whose row was not found in time: counted nowhere else
+  std::atomic<uint64_t> lost_times;          ///< operations that were to be timed and were not
+  std::atomic<uint64_t> pending;             ///< operations that are to be timed and have not ended yet
+  std::atomic<uint64_t> refused_processes;   ///< that found no room in the list of processes
+  alignas(64) std::atomic<uint64_t> counted_measured;  ///< operations that were only counted: 1 of 256 is measured, and
+  std::atomic<uint64_t> counted_time;                  ///< the host time that libtacho-watch.so took itself, ns
+  std::atomic<uint64_t> prepared;       ///< operations that were prepared for timing, all of them measured
+  std::atomic<uint64_t> prepared_time;  ///< host time for that, and for reading the times afterwards, ns
+};
+
+struct WatchTable {
+  WatchHeader header;
+  alignas(4096) WatchProcess processes[kWatchProcesses];
+  alignas(4096) WatchRow rows[kWatchRows];
+};
+static_assert(sizeof(WatchHeader) <= 4096 && sizeof(WatchProcess) == 64 && sizeof(WatchRow) <= 3072);
+static_assert(std::atomic<double>::is_always_lock_free && std::atomic<uint64_t>::is_always_lock_free);
+
+}  // namespace tacho::event

@@ -1,0 +1,283 @@
+// Tables, lines and JSON of a moment (answer.h).
+#include "watch/answer.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/format.h"
+#include "report/text.h"
+#include "report/value.h"
+
+namespace tacho::watch {
+namespace {
+
+using event::WatchKind;
+using report::Cell, report::Unit;
+
+bool on_device(const RowSums& row) {
+  return row.kind == WatchKind::kKernel || row.kind == WatchKind::kGraph;
+}
+
+std::string_view kind_name(WatchKind kind) {
+  switch (kind) {
+    case WatchKind::kKernel:
+      return "kernel";
+    case WatchKind::kGraph:
+      return "graph";
+    case WatchKind::kCopy:
+      return "copy";
+    case WatchKind::kFill:
+      return "fill";
+    case WatchKind::kWait:
+      return "wait";
+    case WatchKind::kAllocation:
+      return "allocation";
+    case WatchKind::kNone:
+      break;
+  }
+  return "";
+}
+
+Cell whole(uint64_t value) {
+  return static_cast<int64_t>(value);
+}
+Cell number(const std::optional<double>& value) {
+  return value ? Cell(*value) : Cell();
+}
+
+// Half the 95 % interval as a share of the total.
+std::optional<double> relative(const TimeEstimate& estimate) {
+  if (!estimate.interval_ns || estimate.total_ns <= 0) return std::nullopt;
+  return *estimate.interval_ns / estimate.total_ns;
+}
+
+// A row and its time, the longest first.
+struct TimedRow {
+  const RowSums* row;
+  std::optional<TimeEstimate> time;
+};
+std::vector<TimedRow> by_time(const WatchSnapshot& snapshot, bool device) {
+  std::vector<TimedRow> rows;
+  for (const RowSums& row : snapshot.rows)
+    if (on_device(row) == device) rows.push_back({&row, estimate_time(row.levels)});
+  std::sort(rows.begin(), rows.end(), [](const TimedRow& a, const TimedRow& b) {
+    const double left = a.time ? a.time->total_ns : -1, right = b.time ? b.time->total_ns : -1;
+    return left != right                  ? left > right
+           : a.row->count != b.row->count ? a.row->count > b.row->count
+                                          : a.row->title() < b.row->title();
+  });
+  return rows;
+}
+
+report::JsonValue json_of(const TimedRow& timed) {
+  using report::JsonValue;
+  const RowSums& row = *timed.row;
+  JsonValue object = JsonValue::object({{"kind", JsonValue(kind_name(row.kind))}, {"name", JsonValue(row.name)}});
+  if (!row.any_shape()) {
+    object.set("grid", JsonValue::list_of(row.grid));
+    object.set("group", row.group[0] == 0 ? JsonValue() : JsonValue::list_of(row.group));
+  }
+  object.set("count", JsonValue(row.count));
+  if (row.bytes != 0) object.set("bytes", JsonValue(row.bytes));
+  if (row.kind == WatchKind::kAllocation) return object;
+  object.set("timed", JsonValue(timed.time ? timed.time->timed : 0));
+  const auto value = [](const std::optional<double>& known) { return known ? JsonValue(*known) : JsonValue(); };
+  object.set("total_ns", timed.time ? JsonValue(timed.time->total_ns) : JsonValue());
+  object.set("standard_error_ns", timed.time ? value(timed.time->error_ns) : JsonValue());
+  object.set("interval_95_ns", timed.time ? value(timed.time->interval_ns) : JsonValue());
+  object.set("p50_ns", value(estimate_quantile(row.buckets, 0.5)));
+  object.set("p99_ns", value(estimate_quantile(row.buckets, 0.99)));
+  if (timed.time) {
+    object.set("shortest_ns", JsonValue(row.shortest_ns));
+    object.set("longest_ns", JsonValue(row.longest_ns));
+  }
+  object.set("one_of", JsonValue(uint64_t{1} << row.level));
+  return object;
+}
+
+std::string percent(double share) {
+  return fmt::format("{:.2f} %", share * 100);
+}
+
+}  // namespace
+
+report::Answer kernel_answer(const WatchSnapshot& snapshot) {
+  report::Answer answer;
+  answer.id = "kernels";
+  answer.title = "Kernels";
+  answer.columns = {{.name = "name", .title = "Kernel"},
+                    {.name = "launches", .title = "Launches", .unit = Unit::kCount},
+                    {.name = "total_ns", .title = "Time", .unit = Unit::kNs},
+                    {.name = "interval", .title = "± %", .unit = Unit::kShare, .decimals = 1},
+                    {.name = "share", .title = "Share %", .unit = Unit::kShare, .decimals = 1},
+                    {.name = "average_ns", .title = "Average", .unit = Unit::kNs},
+                    {.name = "p99_ns", .title = "p99", .unit = Unit::kNs, .leave_out = 1},
+                    {.name = "longest_ns", .title = "Longest", .unit = Unit::kNs, .leave_out = 2},
+                    {.name = "timed", .title = "Timed", .unit = Unit::kCount, .leave_out = 3}};
+  answer.when_empty = "no kernel was launched";
+  const std::vector<TimedRow> rows = by_time(snapshot, true);
+  double all = 0;
+  for (const TimedRow& each : rows) all += each.time ? each.time->total_ns : 0;
+  for (const TimedRow& each : rows) {
+    const RowSums& row = *each.row;
+    std::vector<Cell> cells = {row.title(), whole(row.count)};
+    if (each.time) {
+      const double total = each.time->total_ns;
+      cells.insert(cells.end(), {Cell(total), number(relative(*each.time)), all > 0 ? Cell(total / all) : Cell(),
+                                 Cell(total / static_cast<double>(row.count)),
+                                 number(estimate_quantile(row.buckets, 0.99)), whole(row.longest_ns)});
+    } else {
+      cells.resize(cells.size() + 6);
+    }
+    cells.push_back(whole(each.time ? each.time->timed : 0));
+    answer.rows.push_back(std::move(cells));
+  }
+  return answer;
+}
+
+report::Answer other_answer(const WatchSnapshot& snapshot) {
+  report::Answer answer;
+  answer.id = "other";
+  answer.title = "Copies, waits and memory";
+  answer.columns = {{.name = "kind", .title = "Kind"},
+                    {.name = "name", .title = "Name"},
+                    {.name = "count", .title = "Count", .unit = Unit::kCount},
+                    {.name = "bytes", .title = "Bytes", .unit = Unit::kBytes, .dash_zero = true},
+                    {.name = "total_ns", .title = "Time", .unit = Unit::kNs},
+                    {.name = "interval", .title = "± %", .unit = Unit::kShare, .decimals = 1},
+                    {.name = "average_ns", .title = "Average", .unit = Unit::kNs}};
+  answer.when_empty = "no copies, waits or allocations";
+  for (const TimedRow& each : by_time(snapshot, false)) {
+    const RowSums& row = *each.row;
+    std::vector<Cell> cells = {std::string(kind_name(row.kind)), row.name, whole(row.count), whole(row.bytes)};
+    if (each.time)
+      cells.insert(cells.end(), {Cell(each.time->total_ns), number(relative(*each.time)),
+                                 Cell(each.time->total_ns / static_cast<double>(row.count))});
+    answer.rows.push_back(std::move(cells));
+  }
+  return answer;
+}
+
+std::vector<std::string> watch_sentences(const WatchMoment& moment, bool at_the_end) {
+  const WatchSnapshot& snapshot = moment.snapshot;
+  std::vector<std::string> sentences;
+  const auto say = [&](std::string sentence) { sentences.push_back(std::move(sentence)); };
+  const bool used = std::any_of(snapshot.processes.begin(), snapshot.processes.end(),
+                                [](const WatchedProcess& process) { return process.uses_devices; });
+  if (snapshot.processes.empty() && at_the_end)
+    say("The program did not load tacho's library (it is linked statically, or may not be preloaded into): nothing was "
+        "watched.");
+  else if (!used && at_the_end)
+    say("No process used a runtime that tacho watch knows.");
+  if (snapshot.own_ns && snapshot.seconds > 0)
+    say(fmt::format("Watching took {} of host time in the program, {} of the run.",
+                    report::format_duration(*snapshot.own_ns), percent(*snapshot.own_ns * 1e-9 / snapshot.seconds)));
+  if (moment.gave_up)
+    say(fmt::format("Timing cost more than the budget of {}: tacho ended it, and counts only.",
+                    percent(moment.budget)));
+  else if (moment.cost && moment.cost->low <= moment.budget && moment.budget < moment.cost->high)
+    say(fmt::format("The program's pace wavers more than timing costs: {} to {} of it (95 % interval, budget {}).",
+                    percent(moment.cost->low), percent(moment.cost->high), percent(moment.budget)));
+  else if (moment.cost)
+    say(fmt::format("Timing cost {} of the program's pace (95 % interval {} to {}, budget {}).",
+                    percent(moment.cost->share), percent(moment.cost->low), percent(moment.cost->high),
+                    percent(moment.budget)));
+  if (moment.setting.least_level > 0 && !moment.gave_up)
+    say(fmt::format("To keep the budget, tacho times no more than 1 of {} operations of a kernel after its first {}.",
+                    uint64_t{1} << moment.setting.least_level, event::kWatchFirst));
+  if (used && !moment.cost && !moment.counts_only && !moment.gave_up && at_the_end)
+    say("The run was too short, or its pace too low, to measure what timing cost.");
+  const auto count = [&](uint64_t number, std::string_view one, std::string_view more) {
+    if (number != 0) say(fmt::format("{} {}", number, number == 1 ? one : more));
+  };
+  count(snapshot.failed, "operation was refused by the runtime and is in no count.",
+        "operations were refused by the runtime and are in no count.");
+  count(snapshot.lost_rows, "operation found the table full and is in no count.",
+        "operations found the table full and are in no count.");
+  count(snapshot.lost_times, "operation was to be timed and was not: the runtime gave no times of it.",
+        "operations were to be timed and were not: the runtime gave no times of them.");
+  if (at_the_end)
+    count(snapshot.pending,
+          "operation was to be timed and had not ended, or was not asked for, when its program ended.",
+          "operations were to be timed and had not ended, or were not asked for, when their programs ended.");
+  count(moment.still_running, "process of the run goes on; nobody watches it any more.",
+        "processes of the run go on; nobody watches them any more.");
+  count(snapshot.refused_processes, "process found no room in the list of processes; its operations are in the sums.",
+        "processes found no room in the list of processes; their operations are in the sums.");
+  return sentences;
+}
+
+std::string watch_line(const WatchSnapshot& before, const WatchSnapshot& now) {
+  struct Sums {
+    uint64_t count = 0;
+    double time = 0;
+  };
+  std::map<std::string, Sums> kernels;
+  uint64_t bytes = 0;
+  const auto add = [&](const WatchSnapshot& snapshot, double sign) {
+    for (const RowSums& row : snapshot.rows) {
+      if (row.kind == WatchKind::kCopy) bytes += sign > 0 ? row.bytes : 0 - row.bytes;
+      if (!on_device(row)) continue;
+      Sums& sums = kernels[row.name];
+      sums.count += sign > 0 ? row.count : 0 - row.count;
+      // Sums that only grow: an estimate of the whole might also fall from one moment to the next.
+      for (uint32_t i = 0; i < event::kWatchLevels; ++i)
+        sums.time += sign * static_cast<double>(row.levels[i].time) * static_cast<double>(uint64_t{1} << i);
+    }
+  };
+  add(now, 1);
+  add(before, -1);
+  const double seconds = std::max(now.seconds - before.seconds, 1e-9);
+  uint64_t launches = 0;
+  double all = 0;
+  std::vector<std::pair<double, std::string>> order;
+  for (const auto& [name, sums] : kernels) {
+    launches += sums.count;
+    all += sums.time;
+    if (sums.time > 0) order.emplace_back(sums.time, name);
+  }
+  std::sort(order.rbegin(), order.rend());
+  std::string line = fmt::format("{:8.1f} s  {} launches/s  {}/s copied", now.seconds,
+                                 report::format_si(static_cast<double>(launches) / seconds, 1),
+                                 report::format_bytes(static_cast<double>(bytes) / seconds));
+  for (size_t i = 0; i < order.size() && i < 3; ++i)
+    line += fmt::format("{}{} {:.0f} %", i == 0 ? "  " : ", ", report::shortened(report::clean(order[i].second), 32),
+                        order[i].first / all * 100);
+  return line;
+}
+
+std::string watch_json(const WatchMoment& moment, bool at_the_end) {
+  using report::JsonValue;
+  const WatchSnapshot& snapshot = moment.snapshot;
+  JsonValue rows = JsonValue::list(), processes = JsonValue::list(), sentences = JsonValue::list();
+  for (const bool device : {true, false})
+    for (const TimedRow& row : by_time(snapshot, device)) rows.add(json_of(row));
+  for (const WatchedProcess& process : snapshot.processes)
+    processes.add(JsonValue::object({{"pid", JsonValue(process.pid)},
+                                     {"name", JsonValue(process.name)},
+                                     {"uses_devices", JsonValue(process.uses_devices)},
+                                     {"ended", JsonValue(process.ended)}}));
+  for (const std::string& sentence : watch_sentences(moment, at_the_end)) sentences.add(JsonValue(sentence));
+  JsonValue cost;
+  if (moment.cost)
+    cost = JsonValue::object({{"share", JsonValue(moment.cost->share)},
+                              {"low", JsonValue(moment.cost->low)},
+                              {"high", JsonValue(moment.cost->high)},
+                              {"pairs", JsonValue(moment.cost->pairs)}});
+  return JsonValue::object({{"seconds", JsonValue(snapshot.seconds)},
+                            {"final", JsonValue(at_the_end)},
+                            {"rows", std::move(rows)},
+                            {"processes", std::move(processes)},
+                            {"failed", JsonValue(snapshot.failed)},
+                            {"uncounted", JsonValue(snapshot.lost_rows)},
+                            {"lost_durations", JsonValue(snapshot.lost_times)},
+                            {"host_ns", snapshot.own_ns ? JsonValue(*snapshot.own_ns) : JsonValue()},
+                            {"budget", JsonValue(moment.budget)},
+                            {"timing", JsonValue(!moment.counts_only && !moment.gave_up)},
+                            {"least_one_of", JsonValue(uint64_t{1} << moment.setting.least_level)},
+                            {"cost", std::move(cost)},
+                            {"notes", std::move(sentences)}})
+      .text();
+}
+
+}  // namespace tacho::watch

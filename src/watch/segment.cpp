@@ -1,0 +1,158 @@
+// Making and reading the table (segment.h).
+#include "watch/segment.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/files/temporary.h"
+#include "base/text/demangle.h"
+
+namespace tacho::watch {
+namespace {
+
+using event::WatchRow;
+
+uint64_t value_of(const std::atomic<uint64_t>& word) {
+  return word.load(std::memory_order_relaxed);
+}
+
+std::string name_of(const WatchRow& row) {
+  const bool cut = row.name_size > event::kWatchNameBytes;
+  const std::string name(row.name, std::min(row.name_size, event::kWatchNameBytes));
+  return cut ? name + "…" : row.kind == event::WatchKind::kKernel ? demangle(name) : name;
+}
+
+RowSums sums_of(const WatchRow& row) {
+  RowSums sums;
+  sums.kind = row.kind;
+  sums.name = name_of(row);
+  std::copy(std::begin(row.grid), std::end(row.grid), sums.grid);
+  std::copy(std::begin(row.group), std::end(row.group), sums.group);
+  sums.bytes = value_of(row.bytes);
+  const uint32_t level = std::min(row.level.load(std::memory_order_relaxed), event::kWatchLevels - 1);
+  const uint64_t from = value_of(row.level_from);
+  sums.level = level;
+  uint64_t earlier = 0;
+  for (uint32_t i = 0; i < event::kWatchLevels; ++i) {
+    const event::WatchLevel& at = row.levels[i];
+    sums.levels[i] = {value_of(at.count), value_of(at.timed), value_of(at.time),
+                      at.squares.load(std::memory_order_relaxed)};
+    earlier += sums.levels[i].count;
+  }
+  sums.count = value_of(row.count);
+  // A program that runs may have chosen another level meanwhile.
+  if (sums.count > std::max(from, earlier)) sums.levels[level].count += sums.count - std::max(from, earlier);
+  for (uint32_t i = 0; i < event::kWatchBuckets; ++i) sums.buckets[i] = value_of(row.buckets[i]);
+  const uint64_t shortest = value_of(row.shortest), longest = value_of(row.longest);
+  sums.shortest_ns = shortest - (shortest > 0 ? 1 : 0);
+  sums.longest_ns = longest - (longest > 0 ? 1 : 0);
+  return sums;
+}
+
+}  // namespace
+
+std::string RowSums::title() const {
+  if (any_shape()) return name;
+  const auto sizes = [](const uint32_t(&of)[3]) {
+    std::string text = fmt::format("{}", of[0]);
+    if (of[1] > 1 || of[2] > 1) text += fmt::format("x{}", of[1]);
+    if (of[2] > 1) text += fmt::format("x{}", of[2]);
+    return text;
+  };
+  return group[0] == 0 ? fmt::format("{} {}", name, sizes(grid))
+                       : fmt::format("{} {}/{}", name, sizes(grid), sizes(group));
+}
+
+Result<WatchSegment> WatchSegment::create() {
+  const char* const chosen = getenv("TACHO_POOL_DIR");
+  const std::string folder = chosen != nullptr && *chosen != '\0' ? chosen : "/dev/shm";
+  WatchSegment segment;
+  const std::string path = fmt::format("{}/tacho-watch-{}", folder, random_name());
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0) return fail("{}: {}; set TACHO_POOL_DIR to a folder in which tacho may write", path, strerror(errno));
+  segment.path_ = path;
+  constexpr size_t kBytes = sizeof(event::WatchTable);
+  // A program must never find out by SIGBUS that there is no memory.
+  int error = posix_fallocate(file, 0, static_cast<off_t>(kBytes));
+  void* at = MAP_FAILED;
+  if (error == 0) {
+    at = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (at == MAP_FAILED) error = errno;
+  }
+  close(file);
+  if (error != 0)
+    return fail("{}: {} bytes for the sums of tacho watch: {}; set TACHO_POOL_DIR to a folder with more room", folder,
+                kBytes, strerror(error));
+  segment.table_ = static_cast<event::WatchTable*>(at);
+  event::WatchHeader& header = segment.table_->header;
+  header.magic = event::kWatchMagic;
+  header.size = kBytes;
+  header.timing.store(event::WatchTiming::kOn, std::memory_order_relaxed);
+  WatchRow& other = segment.table_->rows[0];
+  constexpr std::string_view kOther = "(other kernels)";
+  other.kind = event::WatchKind::kKernel;
+  other.name_size = kOther.size();
+  memcpy(other.name, kOther.data(), kOther.size());
+  other.state.store(WatchRow::kReady, std::memory_order_release);
+  return segment;
+}
+
+WatchSegment::WatchSegment(WatchSegment&& other) noexcept
+    : path_(std::exchange(other.path_, {})), table_(std::exchange(other.table_, nullptr)) {}
+
+WatchSegment::~WatchSegment() {
+  if (table_ != nullptr) {
+    table_->header.timing.store(event::WatchTiming::kNever, std::memory_order_relaxed);
+    table_->header.closed.store(1, std::memory_order_relaxed);
+    munmap(table_, sizeof(event::WatchTable));
+  }
+  if (!path_.empty()) unlink(path_.c_str());
+}
+
+uint64_t WatchSegment::operations() const {
+  uint64_t sum = 0;
+  for (const WatchRow& row : table_->rows)
+    if (row.state.load(std::memory_order_acquire) == WatchRow::kReady) sum += value_of(row.count);
+  return sum;
+}
+
+WatchSnapshot WatchSegment::snapshot(double seconds) const {
+  WatchSnapshot snapshot;
+  snapshot.seconds = seconds;
+  for (const WatchRow& row : table_->rows) {
+    if (row.state.load(std::memory_order_acquire) != WatchRow::kReady || value_of(row.count) == 0) continue;
+    snapshot.rows.push_back(sums_of(row));
+    snapshot.operations += snapshot.rows.back().count;
+  }
+  for (const event::WatchProcess& process : table_->processes) {
+    const uint32_t pid = process.pid.load(std::memory_order_acquire);
+    if (pid == 0) continue;
+    WatchedProcess one;
+    one.pid = pid;
+    one.name.assign(process.name, strnlen(process.name, sizeof process.name));
+    one.uses_devices = process.domains.load(std::memory_order_relaxed) != 0;
+    one.ended = process.ended.load(std::memory_order_relaxed) != 0;
+    snapshot.processes.push_back(std::move(one));
+  }
+  const event::WatchHeader& header = table_->header;
+  snapshot.failed = value_of(header.failed);
+  snapshot.lost_rows = value_of(header.lost_rows);
+  snapshot.lost_times = value_of(header.lost_times);
+  snapshot.pending = value_of(header.pending);
+  snapshot.refused_processes = value_of(header.refused_processes);
+  const uint64_t prepared = value_of(header.prepared), measured = value_of(header.counted_measured);
+  if (measured > 0) {
+    const double each = static_cast<double>(value_of(header.counted_time)) / static_cast<double>(measured);
+    const uint64_t counted = snapshot.operations > prepared ? snapshot.operations - prepared : 0;
+    snapshot.own_ns = each * static_cast<double>(counted) + static_cast<double>(value_of(header.prepared_time));
+  }
+  return snapshot;
+}
+
+}  // namespace tacho::watch

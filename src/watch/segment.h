@@ -1,0 +1,68 @@
+// The table that watched programs fill (event/watch_table.h), on tacho's side: made, read, removed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "event/watch_table.h"
+#include "watch/estimate.h"
+
+namespace tacho::watch {
+
+/// The sums of one row at a moment.
+struct RowSums {
+  event::WatchKind kind = event::WatchKind::kNone;
+  std::string name;        ///< of a kernel: demangled; cut names end in "…"
+  uint32_t grid[3] = {};   ///< all 0: of any other shape, or no kernel
+  uint32_t group[3] = {};  ///< all 0: the runtime chose it, or as above
+  uint64_t count = 0, bytes = 0;
+  uint32_t level = 0;                        ///< 1 of 2^level is timed now
+  uint64_t shortest_ns = 0, longest_ns = 0;  ///< timed; meaningless without times
+  AllLevels levels = {};
+  AllBuckets buckets = {};
+
+  bool any_shape() const { return grid[0] == 0; }
+  /// "vecCopy 4096/256", with all dimensions that are not 1; the name alone for any_shape().
+  std::string title() const;
+};
+
+struct WatchedProcess {
+  uint32_t pid = 0;
+  std::string name;
+  bool uses_devices = false, ended = false;
+};
+
+struct WatchSnapshot {
+  double seconds = 0;  ///< since the program was started
+  std::vector<RowSums> rows;
+  std::vector<WatchedProcess> processes;
+  uint64_t failed = 0, lost_rows = 0, lost_times = 0, pending = 0, refused_processes = 0;
+  uint64_t operations = 0;  ///< in all rows
+  /// Host time that the library in the programs took itself, ns; nothing known before 256 operations.
+  std::optional<double> own_ns;
+};
+
+/// Removes its file at its end. Programs that outlive it keep their mapping and go on counting for nobody.
+class WatchSegment {
+ public:
+  /// In /dev/shm, or in $TACHO_POOL_DIR, 0600, with a random name. Room for it is taken at once.
+  static Result<WatchSegment> create();
+  WatchSegment(WatchSegment&& other) noexcept;
+  WatchSegment& operator=(WatchSegment&&) = delete;
+  ~WatchSegment();
+
+  const std::string& path() const { return path_; }
+  event::WatchHeader& header() { return table_->header; }
+  /// Operations in all rows: what a governor needs often.
+  uint64_t operations() const;
+  WatchSnapshot snapshot(double seconds) const;
+
+ private:
+  WatchSegment() = default;
+  std::string path_;
+  event::WatchTable* table_ = nullptr;
+};
+
+}  // namespace tacho::watch

@@ -1,0 +1,233 @@
+// Starting and following the watched program (session.h).
+#include "watch/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "launch/environment.h"
+#include "launch/library_names.h"
+#include "launch/signals.h"
+#include "report/server/http_server.h"
+#include "watch/prometheus.h"
+
+namespace tacho::watch {
+namespace {
+
+using launch::LaunchError;
+
+// libtacho-watch.so beside libtacho.so.
+Result<std::string> find_watch_library() {
+  TACHO_ASSIGN(std::string path, launch::find_library());
+  path.resize(path.rfind('/') + 1);
+  path += event::kWatchLibrary;
+  if (access(path.c_str(), R_OK) != 0) return fail("{}: {}; reinstall tacho", path, strerror(errno));
+  return path;
+}
+
+// fork and exec with the signals that the program would have without tacho.
+tl::expected<pid_t, LaunchError> start_program(const std::string& path, const std::vector<std::string>& command,
+                                               const std::vector<std::string>& environment,
+                                               const launch::SignalInbox& signals, const launch::TargetLimits& limits) {
+  std::vector<char*> argv, envp;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  for (const std::string& variable : environment) envp.push_back(const_cast<char*>(variable.c_str()));
+  envp.push_back(nullptr);
+  int channel[2];
+  if (pipe2(channel, O_CLOEXEC) != 0) return tl::unexpected(LaunchError(125, fmt::format("pipe: {}", strerror(errno))));
+  const pid_t pid = fork();
+  if (pid < 0) {
+    const int error = errno;
+    close(channel[0]);
+    close(channel[1]);
+    return tl::unexpected(LaunchError(125, fmt::format("cannot start the program: fork: {}", strerror(error))));
+  }
+  if (pid == 0) {
+    limits.apply();
+    sigprocmask(SIG_SETMASK, &signals.original(), nullptr);
+    execve(path.c_str(), argv.data(), envp.data());
+    int error = errno;
+    if (error == ENOEXEC) {  // a script without #!: as the shell does
+      argv[0] = const_cast<char*>(path.c_str());
+      argv.insert(argv.begin(), const_cast<char*>("sh"));
+      execve("/bin/sh", argv.data(), envp.data());
+      error = errno;
+    }
+    const ssize_t ignored = write(channel[1], &error, sizeof error);
+    static_cast<void>(ignored);
+    _exit(127);
+  }
+  close(channel[1]);
+  int error = 0;
+  ssize_t size;
+  do size = read(channel[0], &error, sizeof error);
+  while (size < 0 && errno == EINTR);
+  close(channel[0]);
+  if (error == 0) return pid;
+  waitpid(pid, nullptr, 0);
+  return tl::unexpected(LaunchError(
+      error == ENOENT ? 127 : 126,
+      fmt::format("{}: {}", path,
+                  error == ENOENT ? "its interpreter (#! line or loader) was not found" : strerror(error))));
+}
+
+// The moments of one run, for the loop below and for the page of metrics.
+class Moments {
+ public:
+  Moments(WatchSegment& segment, const WatchOptions& options)
+      : segment_(segment), governor_(options.timing ? options.budget : 0), began_(raw_now()) {
+    moment_.budget = options.budget;
+    moment_.counts_only = !options.timing;
+    if (!options.timing) setting_.timing = event::WatchTiming::kNever;
+    segment_.header().timing.store(setting_.timing, std::memory_order_relaxed);
+  }
+  double seconds() const { return static_cast<double>(raw_now() - began_) * 1e-9; }
+  void govern() {
+    if (moment_.counts_only) return;
+    const WatchSetting wanted = governor_.step(seconds(), segment_.operations());
+    segment_.header().least_level.store(wanted.least_level, std::memory_order_relaxed);
+    segment_.header().timing.store(wanted.timing, std::memory_order_relaxed);
+    const std::lock_guard held(lock_);
+    setting_ = wanted;
+    moment_.cost = governor_.cost();
+    moment_.gave_up = governor_.gave_up();
+  }
+  WatchMoment now() const {
+    WatchMoment moment;
+    {
+      const std::lock_guard held(lock_);
+      moment = moment_;
+      moment.setting = setting_;
+    }
+    moment.snapshot = segment_.snapshot(seconds());
+    return moment;
+  }
+
+ private:
+  WatchSegment& segment_;
+  Governor governor_;
+  int64_t began_;
+  mutable std::mutex lock_;
+  WatchSetting setting_;
+  WatchMoment moment_;  // without its snapshot
+};
+
+// Answers /metrics while it lives.
+class MetricsServer {
+ public:
+  static Result<std::unique_ptr<MetricsServer>> listen(uint16_t port) {
+    TACHO_ASSIGN(report::HttpServer server, report::HttpServer::listen_without_token(port, "--prometheus"));
+    return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(server)));
+  }
+  ~MetricsServer() {
+    if (thread_.joinable()) {
+      const uint64_t one = 1;
+      (void)!write(stop_, &one, sizeof one);
+      thread_.join();
+    }
+    if (stop_ >= 0) close(stop_);
+  }
+  MetricsServer(const MetricsServer&) = delete;
+  MetricsServer& operator=(const MetricsServer&) = delete;
+
+  std::string address() const { return server_.url() + "metrics"; }
+  void serve(const Moments& moments) {
+    thread_ = thread_without_signals([this, &moments] {
+      const Status served =
+          server_.serve([&](const report::HttpRequest& request) { return answer(request, moments); }, stop_, false);
+      static_cast<void>(served);
+    });
+  }
+
+ private:
+  explicit MetricsServer(report::HttpServer server)
+      : server_(std::move(server)), stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  report::HttpResponse answer(const report::HttpRequest& request, const Moments& moments) {
+    if (request.method != "GET" && request.method != "HEAD") return report::http_error(405, "only GET");
+    if (request.path != "/metrics") return report::http_error(404, "there is /metrics");
+    const WatchMoment moment = moments.now();
+    report::HttpResponse response;
+    response.type = kPrometheusType;
+    const std::lock_guard held(lock_);
+    response.body = page_.text(moment.snapshot, moment.cost);
+    return response;
+  }
+
+  report::HttpServer server_;
+  int stop_;
+  std::thread thread_;
+  std::mutex lock_;
+  PrometheusPage page_;
+};
+
+// Until the program ends; its status.
+int follow(pid_t child, launch::SignalInbox& signals, Moments& moments, const WatchOptions& options) {
+  constexpr int kStepMs = 20;
+  double next = options.interval_s;
+  int status = 0;
+  for (;;) {
+    pollfd wait{signals.descriptor(), POLLIN, 0};
+    poll(&wait, 1, kStepMs);
+    while (const auto signal = signals.next()) {
+      if (signal->from_terminal && signal->number == SIGTSTP)
+        raise(SIGSTOP);  // Ctrl-Z stopped the program; stop with it, so that the shell sees the job stopped
+      else if (signal->for_target)
+        kill(child, signal->number);
+    }
+    if (waitpid(child, &status, WNOHANG) == child) return status;
+    moments.govern();
+    if (options.tick && options.interval_s > 0 && moments.seconds() >= next) {
+      options.tick(moments.now());
+      next = std::max(next + options.interval_s, moments.seconds());
+    }
+  }
+}
+
+}  // namespace
+
+tl::expected<WatchResult, LaunchError> watch(const WatchOptions& options) {
+  auto executable = launch::find_executable(options.command.empty() ? "" : options.command[0]);
+  if (!executable) return launch::fail_with(executable);
+  TACHO_ASSIGN(const std::string library, find_watch_library());
+  TACHO_ASSIGN(launch::LibraryLinks links, launch::LibraryLinks::create(library));
+  launch::SignalInbox signals;
+  if (signals.descriptor() < 0) return fail("signalfd: {}", strerror(errno));
+  const launch::TargetLimits limits;
+  TACHO_ASSIGN(WatchSegment segment, WatchSegment::create());
+  std::unique_ptr<MetricsServer> metrics;
+  if (options.prometheus) {
+    TACHO_ASSIGN(metrics, MetricsServer::listen(*options.prometheus));
+  }
+  const std::vector<std::string> environment =
+      launch::watched_environment(links.names(), event::kWatchVariable, segment.path());
+  auto child = start_program(*executable, options.command, environment, signals, limits);
+  if (!child) return launch::fail_with(child);
+  Moments moments(segment, options);
+  if (metrics) metrics->serve(moments);
+  if (options.started) options.started(metrics ? metrics->address() : "");
+  const int status = follow(*child, signals, moments, options);
+  WatchResult result;
+  result.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  result.last = moments.now();
+  for (const WatchedProcess& process : result.last.snapshot.processes)
+    if (!process.ended && static_cast<pid_t>(process.pid) != *child && kill(static_cast<pid_t>(process.pid), 0) == 0)
+      ++result.last.still_running;
+  // What still runs may start further programs with the library.
+  if (result.last.still_running > 0) links.keep();
+  return result;
+}
+
+}  // namespace tacho::watch

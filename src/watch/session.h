@@ -1,0 +1,35 @@
+// Runs a program under `tacho watch`: starts it with libtacho-watch.so, governs its timing, and hands out moments.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "launch/installation.h"
+#include "watch/answer.h"
+
+namespace tacho::watch {
+
+struct WatchOptions {
+  std::vector<std::string> command;
+  double budget = 0.01;                ///< as Governor's
+  bool timing = true;                  ///< false: only count
+  double interval_s = 0;               ///< between calls of `tick`; 0: it is not called
+  std::optional<uint16_t> prometheus;  ///< a port on 127.0.0.1 that answers /metrics; 0: any free one
+  /// Called once, when the program runs, with the address of the page of metrics, if there is one.
+  std::function<void(const std::string& address)> started;
+  std::function<void(const WatchMoment& moment)> tick;
+};
+
+struct WatchResult {
+  int exit_code = 0;  ///< of the program: its code, or 128 + signal
+  WatchMoment last;
+};
+
+/// Runs the program to its end and passes on signals meanwhile. The calling process must be single-threaded.
+tl::expected<WatchResult, launch::LaunchError> watch(const WatchOptions& options);
+
+}  // namespace tacho::watch

@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""`tacho watch`: counts are exact, times are estimates with their error, programs stay as they are, metrics can be scraped."""
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+from harness import BUILD, Case, EXAMPLES, TACHO, TARGETS, main
+
+CASES = TARGETS / "opencl_cases"
+CACHE = BUILD / "pocl-cache"
+# One sample of Prometheus' text format, version 0.0.4.
+SAMPLE = re.compile(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{((?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*",?)*)\})? (\S+)')
+
+
+def setUpModule():
+    CACHE.mkdir(exist_ok=True)
+    os.environ.setdefault("POCL_CACHE_DIR", str(CACHE))
+
+
+def read_metrics(text):
+    """{name: {labels: value}} and {name: type}; fails on a line that Prometheus would refuse."""
+    samples, types = {}, {}
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            continue
+        if line.startswith("# TYPE "):
+            _, _, name, kind = line.split(" ")
+            assert name not in types, f"{name} twice"
+            types[name] = kind
+            continue
+        match = SAMPLE.fullmatch(line)
+        assert match, line
+        family = re.sub(r"_(bucket|sum|count)$", "", match[1]) if match[1] not in types else match[1]
+        assert family in types, line
+        labels = samples.setdefault(match[1], {})
+        assert match[2] not in labels, line
+        labels[match[2]] = float(match[3])
+    return samples, types
+
+
+class Watch(Case):
+    def watch(self, *command, options=(), code=0, **more):
+        """The last JSON object of a run."""
+        result = self.run_command(TACHO, "watch", "--output-format", "json", "-o", "w.jsonl", "--overwrite", *options, "--", *command, code=code, **more)
+        self.result = result
+        self.moments = [json.loads(line) for line in (self.folder / "w.jsonl").read_text().splitlines()]
+        self.assertTrue(self.moments[-1]["final"])
+        return self.moments[-1]
+
+    def rows(self, moment, kind):
+        """{name: [rows]} of a kind."""
+        rows = {}
+        for row in moment["rows"]:
+            if row["kind"] == kind:
+                rows.setdefault(row["name"], []).append(row)
+        return rows
+
+    def sums(self, moment, kind, what="count"):
+        return {name: sum(row.get(what, 0) for row in rows) for name, rows in self.rows(moment, kind).items()}
+
+
+class Counts(Watch):
+    def test_launches_and_copies_are_counted_exactly(self):
+        moment = self.watch(EXAMPLES / "vcopy", "-n", 1048576, "-b", 256, "-i", 20)
+        self.assertEqual(self.sums(moment, "kernel"), {"vecCopy": 20})
+        self.assertEqual(self.rows(moment, "kernel")["vecCopy"][0]["grid"], [1048576, 1, 1])
+        self.assertEqual(self.rows(moment, "kernel")["vecCopy"][0]["group"], [256, 1, 1])
+        self.assertEqual(self.sums(moment, "copy"), {"host to device": 2, "device to host": 1})
+        self.assertEqual(self.sums(moment, "copy", "bytes"), {"host to device": 16 * 1048576, "device to host": 8 * 1048576})
+
+    def test_the_same_counts_as_a_trace(self):
+        for case, number in (("storm", 5000), ("threads", 300), ("early_release", 2000), ("forked", 0)):
+            with self.subTest(case):
+                moment = self.watch(CASES, case, number)
+                self.trace(CASES, case, number, output=f"{case}.tacho")
+                kernels = {name: row["Calls"] for name, row in self.stats("kernel", f"{case}.tacho").items()}
+                self.assertEqual(self.sums(moment, "kernel"), kernels)
+                self.assertEqual(moment["uncounted"], 0)
+
+    def test_a_hot_kernel_is_timed_seldom_and_within_its_error(self):
+        moment = self.watch(CASES, "storm", 20000)
+        [row] = self.rows(moment, "kernel")["add_one"]
+        self.assertEqual(row["count"], 20000)
+        self.assertGreater(row["timed"], 64)
+        self.assertLess(row["timed"], 2000)
+        self.assertEqual(moment["lost_durations"], 0)
+        self.assertGreater(row["one_of"], 1)
+        self.assertGreater(row["standard_error_ns"], 0)
+        self.assertGreater(row["interval_95_ns"], row["standard_error_ns"])
+        self.assertLessEqual(row["shortest_ns"], row["total_ns"] / 20000)
+        self.assertGreaterEqual(row["longest_ns"], row["total_ns"] / 20000)
+
+    def test_a_rare_kernel_is_timed_each_time(self):
+        moment = self.watch(EXAMPLES / "vcopy", "-n", 65536, "-b", 256, "-i", 20)
+        [row] = self.rows(moment, "kernel")["vecCopy"]
+        self.assertEqual((row["timed"], row["standard_error_ns"]), (20, 0))
+
+    def test_shapes(self):
+        moment = self.watch(CASES, "shapes")
+        shapes = self.rows(moment, "kernel")["shape"]
+        self.assertEqual(sorted(row["grid"] for row in shapes), [[8, 1, 1], [8, 4, 1], [8, 4, 2]])
+        self.assertEqual([row["group"] for row in shapes if row["grid"] == [8, 4, 2]], [[4, 2, 1]])
+        self.assertEqual(self.sums(moment, "kernel"), {"shape": 3, "with_local": 1, "add_one": 1})
+
+    def test_what_the_runtime_refuses_is_in_no_count(self):
+        moment = self.watch(CASES, "shapes")
+        self.assertEqual(moment["failed"], 3)  # a bad group, no queue, four dimensions
+        self.assertEqual(moment["lost_durations"], 0)
+
+    def test_command_buffers_are_one_row(self):
+        if b"no command buffers" in self.run_command(CASES, "command_buffer").stdout:
+            self.skipTest("this OpenCL has no command buffers")
+        self.assertEqual(self.sums(self.watch(CASES, "command_buffer"), "graph"), {"command buffers": 4})
+
+    def test_counts_only(self):
+        [row] = self.rows(self.watch(CASES, "storm", 500, options=("--counts-only",)), "kernel")["add_one"]
+        self.assertEqual((row["count"], row["timed"], row["total_ns"]), (500, 0, None))
+
+    def test_counts_of_a_killed_program(self):
+        moment = self.watch(CASES, "killed", 300, code=128 + signal.SIGKILL)
+        self.assertEqual(self.sums(moment, "kernel")["add_one"], int(self.result.stdout))
+
+
+class Programs(Watch):
+    def test_they_print_what_they_print_without_tacho(self):
+        for case in ("queue_properties", "profiling", "reference_counts", "copies", "images", "svm", "callbacks", "threads", "native",
+                     "user_event", "failed_gate", "sub_buffers", "many_objects", "command_buffer"):
+            with self.subTest(case):
+                plain = self.run_command(CASES, case, code=None)
+                self.watch(CASES, case, code=plain.returncode)
+                self.assertEqual((plain.stdout, plain.stderr), (self.result.stdout, self.result.stderr))
+
+    def test_exit_codes(self):
+        self.assertEqual(self.run_command(TACHO, "watch", "-q", "--", "sh", "-c", "exit 7", code=7).stderr, b"")
+        self.run_command(TACHO, "watch", "-q", "--", "sh", "-c", "kill -TERM $$", code=128 + signal.SIGTERM)
+        self.one_sentence(self.run_command(TACHO, "watch", "--", "/no/such/program", code=127), "/no/such/program")
+        self.one_sentence(self.run_command(TACHO, "watch", "--", "/etc/passwd", code=126), "/etc/passwd")
+
+    def test_signals_reach_the_program(self):
+        program = subprocess.Popen([TACHO, "watch", "-q", "--", "sh", "-c", "trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done"],
+                                   stdout=subprocess.PIPE)
+        program.stdout.readline()
+        program.send_signal(signal.SIGTERM)
+        self.assertEqual(program.wait(20), 3)
+        program.stdout.close()
+
+    def test_nothing_stays_behind(self):
+        before = set(os.listdir("/dev/shm"))
+        self.watch(CASES, "storm", 100)
+        self.assertEqual([name for name in set(os.listdir("/dev/shm")) - before if name.startswith("tacho-watch-")], [])
+
+    def test_bad_options(self):
+        for options, needle in ((("--budget", "0"), "--budget"), (("--budget", "many"), "--budget"), (("--budget", "150%"), "--budget"),
+                                (("--prometheus", "0.0.0.0:9400"), "127.0.0.1"), (("--prometheus", "127.0.0.1:99999"), "PORT"),
+                                (("--interval", "-1"), "--interval")):
+            with self.subTest(options):
+                self.one_sentence(self.run_command(TACHO, "watch", *options, "--", "true", code=125), needle)
+        (self.folder / "there").write_text("kept")
+        self.one_sentence(self.run_command(TACHO, "watch", "-o", "there", "--", "true", code=125), "there", "--overwrite")
+        self.assertEqual((self.folder / "there").read_text(), "kept")
+
+
+class Seeing(Watch):
+    def test_tables_at_the_end(self):
+        text = self.run_command(TACHO, "watch", "--", EXAMPLES / "vcopy", "-n", 65536, "-b", 256, "-i", 20).stderr.decode()
+        self.assertRegex(text, r"vecCopy 65536/256 +20 ")
+        self.assertIn("host to device", text)
+
+    def test_a_program_without_a_device(self):
+        text = self.run_command(TACHO, "watch", "--", "true").stderr.decode()
+        self.assertIn("No process used a runtime that tacho watch knows.", text)
+
+    def test_lines_while_it_runs(self):
+        text = self.run_command(TACHO, "watch", "--interval", "0.2", "--", CASES, "storm", 150000).stderr.decode()
+        lines = re.findall(r"^ +[\d.]+ s  (\S+) launches/s  .*$", text, re.M)
+        self.assertGreaterEqual(len(lines), 2)
+        self.assertIn("add_one", text)
+
+    def test_a_json_object_for_each_interval(self):
+        self.watch(CASES, "storm", 150000, options=("--interval", "0.2"))
+        self.assertGreaterEqual(len(self.moments), 3)
+        counts = [self.sums(moment, "kernel").get("add_one", 0) for moment in self.moments]
+        self.assertEqual(counts, sorted(counts))
+        self.assertEqual(counts[-1], 150000)
+
+    def test_prometheus(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        program = subprocess.Popen([TACHO, "watch", "-q", "--prometheus", f"127.0.0.1:{port}", "--", CASES, "storm", "400000"],
+                                   cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        try:
+            address = f"http://127.0.0.1:{port}/metrics"
+            seen = []
+            while program.poll() is None:
+                try:
+                    with urllib.request.urlopen(address, timeout=10) as answer:
+                        self.assertEqual(answer.headers["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")
+                        seen.append(read_metrics(answer.read().decode()))
+                except (urllib.error.URLError, ConnectionError):
+                    pass
+                time.sleep(0.1)
+            with self.assertRaises((urllib.error.URLError, ConnectionError)):
+                urllib.request.urlopen(address, timeout=1)
+        finally:
+            program.kill()
+            program.communicate()
+        busy = [(samples, types) for samples, types in seen if 'kernel="add_one"' in samples.get("tacho_kernel_launches_total", {})]
+        self.assertGreaterEqual(len(busy), 2)
+        launches = [samples["tacho_kernel_launches_total"]['kernel="add_one"'] for samples, _ in busy]
+        self.assertEqual(launches, sorted(launches))
+        samples, types = busy[-1]
+        self.assertEqual(types["tacho_kernel_duration_seconds"], "histogram")
+        buckets = {labels: value for labels, value in samples["tacho_kernel_duration_seconds_bucket"].items() if 'kernel="add_one"' in labels}
+        values = list(buckets.values())
+        self.assertEqual(values, sorted(values))
+        self.assertEqual(buckets['kernel="add_one",le="+Inf"'], samples["tacho_kernel_duration_seconds_count"]['kernel="add_one"'])
+        # Each timed launch stands for N: the histogram's count estimates the launches.
+        self.assertAlmostEqual(values[-1] / launches[-1], 1, delta=0.35)
+
+    def test_a_port_that_is_taken(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            self.one_sentence(self.run_command(TACHO, "watch", "--prometheus", f":{port}", "--", "true", code=125), port, "--prometheus")
+
+
+class Budget(Watch):
+    def test_the_cost_is_measured_with_its_interval(self):
+        moment = self.watch(CASES, "killed", 8000, options=("--budget", "20%"), code=128 + signal.SIGKILL)
+        cost = moment["cost"]
+        self.assertGreaterEqual(cost["pairs"], 8)
+        self.assertLessEqual(cost["low"], cost["share"])
+        self.assertLessEqual(cost["share"], cost["high"])
+        self.assertTrue(any("program's pace" in note for note in moment["notes"]), moment["notes"])
+        self.assertGreater(moment["host_ns"], 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -4,7 +4,7 @@
 //
 //   TACHO_WATCH=/dev/shm/tacho-watch-<random>, mode 0600
 //   ┌───────────────┬────────────────────┬──────────────────────────────────────────────┐
-//   │ header, 4 KiB │ 256 processes × 64 │ 1024 rows below 3 KiB; row 0: other kernels  │
+//   │ header, 4 KiB │ 256 processes × 64 │ 2048 rows below 3 KiB; row 0: other kernels  │
 //   └───────────────┴────────────────────┴──────────────────────────────────────────────┘
 #pragma once
 
@@ -17,12 +17,12 @@ namespace tacho::event {
 inline constexpr const char* kWatchVariable = "TACHO_WATCH";
 inline constexpr const char* kWatchLibrary = "libtacho-watch.so";
 inline constexpr uint64_t kWatchMagic = 0x3168637461776f74;  // "towatch1"
-inline constexpr uint32_t kWatchRows = 1024;
+inline constexpr uint32_t kWatchRows = 2048;
 inline constexpr uint32_t kWatchProcesses = 256;
 /// A kernel's launches are told apart by their shape until it has so many of them; the rest share a row.
 inline constexpr uint32_t kWatchShapes = 8;
 /// Names of kernels that get rows of their own; launches of others are in row 0.
-inline constexpr uint32_t kWatchNames = 512;
+inline constexpr uint32_t kWatchNames = 1024;
 inline constexpr uint32_t kWatchNameBytes = 1000;
 /// 1 of 2^level operations is timed, level from 0.
 inline constexpr uint32_t kWatchLevels = 16;

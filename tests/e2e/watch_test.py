@@ -155,6 +155,12 @@ class Programs(Watch):
         self.watch(CASES, "storm", 100)
         self.assertEqual([name for name in set(os.listdir("/dev/shm")) - before if name.startswith("tacho-watch-")], [])
 
+    def test_the_library_exports_only_what_it_stands_in_for(self):
+        symbols = self.run_command("nm", "-D", "--defined-only", BUILD / "lib" / "libtacho-watch.so").stdout.decode().splitlines()
+        names = {line.split()[-1] for line in symbols}
+        self.assertIn("cuLaunchKernel", names)
+        self.assertEqual({name for name in names if not re.match(r"cu[A-Z]|clInitLayer$|clGetLayerInfo$|dlsym$", name)}, set())
+
     def test_bad_options(self):
         for options, needle in ((("--budget", "0"), "--budget"), (("--budget", "many"), "--budget"), (("--budget", "150%"), "--budget"),
                                 (("--prometheus", "0.0.0.0:9400"), "127.0.0.1"), (("--prometheus", "127.0.0.1:99999"), "PORT"),
@@ -230,6 +236,77 @@ class Seeing(Watch):
             taken.listen()
             port = taken.getsockname()[1]
             self.one_sentence(self.run_command(TACHO, "watch", "--prometheus", f":{port}", "--", "true", code=125), port, "--prometheus")
+
+
+class Cuda(Watch):
+    """On a stand-in driver that counts exactly and whose time is known."""
+    DRIVER = BUILD / "tests" / "fake_cuda"
+
+    def watch_cuda(self, way, mode, count, options=()):
+        """The last moment, and what the driver counted."""
+        program = self.DRIVER / ("fake_watched_linked" if way == "linked" else "fake_watched")
+        moment = self.watch(program, way, mode, count, options=options, env={"LD_LIBRARY_PATH": str(self.DRIVER / "driver")})
+        driver = json.loads(self.result.stdout)
+        self.assertEqual((driver["events_in_captures"], driver["asked_in_captures"]), (0, 0))
+        self.assertEqual(moment["uncounted"], 0)
+        return moment, driver
+
+    def assert_estimates(self, rows, truth):
+        total = sum(row["total_ns"] for row in rows)
+        self.assertLessEqual(abs(total - truth), max(1, sum(row["interval_95_ns"] for row in rows) * 1.5 + truth * 1e-5))
+
+    def test_every_way_to_the_driver(self):
+        for way in ("dlsym", "address", "thread", "linked"):
+            with self.subTest(way):
+                moment, driver = self.watch_cuda(way, "plain", 20000)
+                self.assertEqual(self.sums(moment, "kernel"), {"often_1000": 20000, "seldom_50000": 200})
+                self.assertEqual(driver["kernels"], {"_Z10often_1000": 20000, "seldom_50000": 200})
+                self.assertEqual(self.sums(moment, "copy"), {"host to device": 200, "device to host": 200})
+                self.assertEqual(sum(self.sums(moment, "copy", "bytes").values()), driver["copied"])
+                self.assertEqual(self.sums(moment, "wait"), {"cuStreamSynchronize": driver["waits"]})
+                self.assertEqual(self.sums(moment, "allocation", "bytes"), {"device memory": 1 << 20})
+                self.assertEqual(moment["failed"], 1)
+                [often] = self.rows(moment, "kernel")["often_1000"]
+                self.assertEqual((often["grid"], often["group"]), ([4096, 1, 1], [256, 1, 1]))
+                self.assertLess(often["timed"], 1500)
+                self.assert_estimates([often], 20010 * 1000)
+                self.assert_estimates(self.rows(moment, "kernel")["seldom_50000"], 210 * 50000)
+                self.assertLess(driver["events"], 1100)
+
+    def test_graphs_and_captures(self):
+        moment, driver = self.watch_cuda("address", "graph", 3000)
+        # What was captured is not work: only the other thread's launches are.
+        self.assertEqual(self.sums(moment, "kernel"), {"often_1000": driver["launches"]})
+        [graph] = self.rows(moment, "graph")["graph 1"]
+        self.assertEqual(graph["count"], 3000)
+        self.assert_estimates([graph], driver["graph_ns"])
+
+    def test_threads(self):
+        moment, driver = self.watch_cuda("dlsym", "threads", 20000)
+        self.assertEqual(self.sums(moment, "kernel"), {"often_1000": 160000})
+        self.assert_estimates(self.rows(moment, "kernel")["often_1000"], driver["kernel_ns"])
+
+    def test_many_kernels(self):
+        moment, driver = self.watch_cuda("dlsym", "many", 30)
+        sums = self.sums(moment, "kernel")
+        self.assertEqual(sum(sums.values()), 1100 * 30)
+        self.assertEqual(sums["(other kernels)"], 76 * 30)
+        self.assert_estimates([row for row in moment["rows"] if row["kind"] == "kernel"], driver["kernel_ns"])
+
+    def test_fork(self):
+        moment, _ = self.watch_cuda("dlsym", "fork", 1000)
+        self.assertEqual(self.sums(moment, "kernel"), {"often_1000": 2000})
+
+    def test_a_program_that_asks_for_other_functions(self):
+        """What tacho does not watch is what it is without tacho: dlsym's other answers, and cuInit's."""
+        program = self.folder / "ask.py"
+        program.write_text("import ctypes, ctypes.util\n"
+                           "cuda = ctypes.CDLL('libcuda.so.1'); print(cuda.cuInit(0), cuda.cuDriverGetVersion(ctypes.byref(ctypes.c_int())))\n"
+                           "print(hasattr(cuda, 'cuNoSuchFunction'), ctypes.CDLL(None).strlen(b'four'))\n")
+        environment = {"LD_LIBRARY_PATH": str(self.DRIVER / "driver")}
+        plain = self.run_command("/usr/bin/python3", program, env=environment)
+        self.watch("/usr/bin/python3", program, env=environment)
+        self.assertEqual(self.result.stdout, plain.stdout)
 
 
 class Budget(Watch):

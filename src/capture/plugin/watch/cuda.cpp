@@ -1,0 +1,926 @@
+// CUDA under `tacho watch`, without CUPTI: the driver's entry points are replaced where programs get them from (dlsym,
+// cuGetProcAddress, and the symbols that this library exports for programs that are linked to the driver). Every call
+// is counted; 1 of N is timed by two events of our own on its stream. While a stream is being captured nothing is
+// timed: no event of ours may get into a graph, and asking for an event would end the capture.
+#include "capture/plugin/watch/cuda.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <iterator>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "capture/plugin/watch/sums.h"
+#include "capture/room/handle_map.h"
+#include "capture/room/lock.h"
+#include "capture/room/pages.h"
+#include "event/schema.h"
+
+namespace tacho::capture::watch {
+namespace {
+
+constexpr auto kDomain = static_cast<uint32_t>(event::Domain::kCudaDriver);
+constexpr int kSuccess = 0;
+
+using Function = void*;  // CUfunction, or CUkernel in its place
+using Stream = void*;
+using Context = void*;
+using Event = void*;
+using Address = unsigned long long;  // CUdeviceptr
+
+// Our own calls of the driver. Missing ones are null: an older driver.
+struct Driver {
+  int (*cuCtxGetCurrent)(Context*);
+  int (*cuStreamIsCapturing)(Stream, int*);
+  int (*cuStreamIsCapturing_ptsz)(Stream, int*);
+  int (*cuEventCreate)(Event*, unsigned);
+  int (*cuEventDestroy_v2)(Event);
+  int (*cuEventRecord)(Event, Stream);
+  int (*cuEventRecord_ptsz)(Event, Stream);
+  int (*cuEventQuery)(Event);
+  int (*cuEventElapsedTime)(float*, Event, Event);
+  int (*cuFuncGetName)(const char**, Function);
+  int (*cuKernelGetName)(const char**, Function);
+
+  bool times() const {
+    return cuCtxGetCurrent != nullptr && cuStreamIsCapturing != nullptr && cuEventCreate != nullptr &&
+           cuEventRecord != nullptr && cuEventQuery != nullptr && cuEventElapsedTime != nullptr;
+  }
+};
+constinit Driver g_driver = {};
+constinit std::atomic<bool> g_ready{false};
+
+struct Pair {
+  Event before, after;
+};
+struct Waiting {
+  Pair pair;
+  Context context;
+  WatchRow* row;
+  uint32_t level;
+};
+constexpr uint32_t kMostWaiting = 256;
+// Pairs that are not in use, of one context.
+struct Spare {
+  Context context;
+  uint32_t count;
+  Pair pairs[kMostWaiting];
+};
+constexpr uint32_t kMostContexts = 16;
+
+// A forked child finds it zeroed: it cannot use the parent's contexts.
+struct OwnState {
+  LockWord objects;
+  LockWord timing;
+  std::atomic<uint32_t> waiting_count;
+  uint32_t turn;  // where to look next
+  Waiting waiting[kMostWaiting];
+  Spare spare[kMostContexts];
+};
+constinit OwnState* g_own = nullptr;
+constinit std::atomic<uint32_t> g_captures{0};  // streams that are being captured
+constinit HandleMap g_kernels;                  // CUfunction, CUkernel -> WatchedKernel
+constinit HandleMap g_graphs;                   // CUgraphExec -> WatchRow
+constinit uint32_t g_graph_names = 0;
+
+void read_last_times();
+
+// Before the first hook does anything. False: nobody watches, or there is no memory.
+bool start() {
+  if (g_ready.load(std::memory_order_acquire)) return true;
+  static constinit LockWord starting{0};
+  const Guard guard(starting);
+  if (g_ready.load(std::memory_order_relaxed)) return true;
+  if (g_table == nullptr) return false;
+  void* const library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return false;
+#define TACHO_FIND(name) g_driver.name = reinterpret_cast<decltype(g_driver.name)>(real_dlsym(library, #name))
+  TACHO_FIND(cuCtxGetCurrent);
+  TACHO_FIND(cuStreamIsCapturing);
+  TACHO_FIND(cuStreamIsCapturing_ptsz);
+  TACHO_FIND(cuEventCreate);
+  TACHO_FIND(cuEventDestroy_v2);
+  TACHO_FIND(cuEventRecord);
+  TACHO_FIND(cuEventRecord_ptsz);
+  TACHO_FIND(cuEventQuery);
+  TACHO_FIND(cuEventElapsedTime);
+  TACHO_FIND(cuFuncGetName);
+  TACHO_FIND(cuKernelGetName);
+#undef TACHO_FIND
+  auto* const own = static_cast<OwnState*>(map_pages(sizeof(OwnState)));
+  if (own == nullptr) return false;
+  madvise(own, sizeof(OwnState), MADV_WIPEONFORK);
+  g_own = own;
+  atexit(read_last_times);
+  note_domain(kDomain);
+  g_ready.store(true, std::memory_order_release);
+  return true;
+}
+
+Context current_context() {
+  Context context = nullptr;
+  return g_driver.cuCtxGetCurrent(&context) == kSuccess ? context : nullptr;
+}
+
+void give_back(Context context, const Pair& pair) {
+  for (Spare& spare : g_own->spare) {
+    if (spare.context != context || spare.count == kMostWaiting) continue;
+    spare.pairs[spare.count++] = pair;
+    return;
+  }
+}
+
+bool take_pair(Context context, Pair& pair) {
+  Spare* free = nullptr;
+  for (Spare& spare : g_own->spare) {
+    if (spare.context == nullptr && free == nullptr) free = &spare;
+    if (spare.context != context) continue;
+    free = &spare;
+    break;
+  }
+  if (free == nullptr) return false;
+  free->context = context;
+  if (free->count > 0) {
+    pair = free->pairs[--free->count];
+    return true;
+  }
+  constexpr unsigned kTimed = 0;  // CU_EVENT_DEFAULT
+  if (g_driver.cuEventCreate(&pair.before, kTimed) != kSuccess) return false;
+  if (g_driver.cuEventCreate(&pair.after, kTimed) == kSuccess) return true;
+  g_driver.cuEventDestroy_v2(pair.before);
+  return false;
+}
+
+void lose_time() {
+  g_table->header.lost_times.fetch_add(1, std::memory_order_relaxed);
+}
+
+uint64_t whole_ns(float milliseconds) {
+  const double ns = static_cast<double>(milliseconds) * 1e6;
+  const auto whole = static_cast<uint64_t>(ns);
+  return whole + (ns - static_cast<double>(whole) >= 0.5 ? 1 : 0);
+}
+
+// Reads the times of operations of the current context that have ended, looking at `most`. Under the lock.
+void read_times(uint32_t most) {
+  uint32_t count = g_own->waiting_count.load(std::memory_order_relaxed);
+  if (count == 0 || g_captures.load(std::memory_order_relaxed) != 0) return;
+  const Context context = current_context();
+  for (uint32_t looked = 0; looked < most && count > 0; ++looked) {
+    if (g_own->turn >= count) g_own->turn = 0;
+    Waiting& one = g_own->waiting[g_own->turn];
+    constexpr int kNotReady = 600;
+    const int state = one.context != context ? kNotReady : g_driver.cuEventQuery(one.pair.after);
+    if (state == kNotReady) {
+      ++g_own->turn;
+      continue;
+    }
+    float milliseconds = 0;
+    if (state == kSuccess && g_driver.cuEventElapsedTime(&milliseconds, one.pair.before, one.pair.after) == kSuccess &&
+        milliseconds >= 0)
+      add_time(*one.row, one.level, whole_ns(milliseconds));
+    else
+      lose_time();
+    give_back(context, one.pair);
+    one = g_own->waiting[--count];
+    g_own->waiting_count.store(count, std::memory_order_relaxed);
+    g_table->header.pending.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+// After the program has waited for its device.
+void read_after_wait() {
+  if (g_own->waiting_count.load(std::memory_order_relaxed) == 0 || !try_lock(g_own->timing)) return;
+  const int64_t from = read_clock(CLOCK_MONOTONIC);
+  read_times(32);
+  unlock(g_own->timing);
+  g_table->header.prepared_time.fetch_add(static_cast<uint64_t>(read_clock(CLOCK_MONOTONIC) - from),
+                                          std::memory_order_relaxed);
+}
+
+void read_last_times() {
+  if (g_own == nullptr || !try_lock(g_own->timing)) return;
+  read_times(kMostWaiting);
+  unlock(g_own->timing);
+}
+
+// The events of a context that goes, or of all, are gone with it.
+void forget_context(Context context) {
+  const Guard guard(g_own->timing);
+  uint32_t count = g_own->waiting_count.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < count;) {
+    if (context != nullptr && g_own->waiting[i].context != context) {
+      ++i;
+      continue;
+    }
+    g_own->waiting[i] = g_own->waiting[--count];
+    g_table->header.pending.fetch_sub(1, std::memory_order_relaxed);
+    lose_time();
+  }
+  g_own->waiting_count.store(count, std::memory_order_relaxed);
+  for (Spare& spare : g_own->spare)
+    if (context == nullptr || spare.context == context) spare = {};
+}
+
+// Whether what is put into the stream now becomes a node of a graph rather than work.
+bool captured(Stream stream, bool per_thread) {
+  if (g_captures.load(std::memory_order_relaxed) == 0 || g_driver.cuStreamIsCapturing == nullptr) return false;
+  int state = 0;  // CU_STREAM_CAPTURE_STATUS_NONE
+  auto* const ask = per_thread && g_driver.cuStreamIsCapturing_ptsz != nullptr ? g_driver.cuStreamIsCapturing_ptsz
+                                                                               : g_driver.cuStreamIsCapturing;
+  return ask(stream, &state) == kSuccess && state != 0;
+}
+
+// Two events around one operation.
+class Timing {
+ public:
+  Timing(Stream stream, bool per_thread) : stream_(stream) {
+    record_ =
+        per_thread && g_driver.cuEventRecord_ptsz != nullptr ? g_driver.cuEventRecord_ptsz : g_driver.cuEventRecord;
+    if (!g_driver.times()) return;
+    const Guard guard(g_own->timing);
+    if (g_captures.load(std::memory_order_relaxed) != 0) return;
+    read_times(8);
+    if (g_own->waiting_count.load(std::memory_order_relaxed) == kMostWaiting) return;
+    context_ = current_context();
+    if (context_ == nullptr || !take_pair(context_, pair_)) return;
+    open_ = record_(pair_.before, stream_) == kSuccess;
+    if (!open_) give_back(context_, pair_);
+  }
+  Timing(const Timing&) = delete;
+  Timing& operator=(const Timing&) = delete;
+  // `good`: the driver took the operation.
+  void end(WatchRow& row, uint32_t level, bool good) {
+    if (open_) {
+      const Guard guard(g_own->timing);
+      const uint32_t count = g_own->waiting_count.load(std::memory_order_relaxed);
+      const bool whole = good && count < kMostWaiting && g_captures.load(std::memory_order_relaxed) == 0 &&
+                         record_(pair_.after, stream_) == kSuccess;
+      if (whole) {
+        g_own->waiting[count] = {pair_, context_, &row, level};
+        g_own->waiting_count.store(count + 1, std::memory_order_relaxed);
+        g_table->header.pending.fetch_add(1, std::memory_order_relaxed);
+        return;
+      }
+      give_back(context_, pair_);
+    }
+    if (good) lose_time();
+  }
+
+ private:
+  Stream stream_;
+  int (*record_)(Event, Stream) = nullptr;
+  Context context_ = nullptr;
+  Pair pair_ = {};
+  bool open_ = false;
+};
+
+// Names
+
+WatchedKernel* kernel_of(Function function) {
+  if (void* const known = g_kernels.find(function)) return static_cast<WatchedKernel*>(known);
+  const char* name = nullptr;
+  const bool named =
+      (g_driver.cuFuncGetName != nullptr && g_driver.cuFuncGetName(&name, function) == kSuccess && name != nullptr) ||
+      (g_driver.cuKernelGetName != nullptr && g_driver.cuKernelGetName(&name, function) == kSuccess && name != nullptr);
+  const Guard guard(g_own->objects);
+  WatchedKernel* const kernel = kernel_named(named ? name : "(unnamed kernel)", kDomain);
+  g_kernels.set(function, kernel);
+  return kernel;
+}
+// The driver has given out a handle, perhaps one that meant another kernel before.
+void keep_name(Function function, const char* name) {
+  if (function == nullptr || name == nullptr) return;
+  const Guard guard(g_own->objects);
+  if (g_driver.cuFuncGetName != nullptr)
+    g_kernels.erase(function);  // asked for at the first launch: programs load more kernels than they launch
+  else
+    g_kernels.set(function, kernel_named(name, kDomain));
+}
+
+WatchRow* graph_row(void* graph) {
+  if (void* const known = g_graphs.find(graph)) return static_cast<WatchRow*>(known);
+  constexpr uint32_t kMostGraphs = 64;
+  const Guard guard(g_own->objects);
+  char name[24] = "(other graphs)";
+  if (g_graph_names < kMostGraphs) snprintf(name, sizeof name, "graph %u", ++g_graph_names);
+  WatchRow* const row = find_row(WatchKind::kGraph, kDomain, name);
+  if (row != nullptr) g_graphs.set(graph, row);
+  return row;
+}
+
+// What a call puts into a stream
+
+struct Operation {
+  WatchRow* row = nullptr;
+  uint64_t bytes = 0;
+  Stream stream = nullptr;
+  bool waits = false;  // for the work to end
+};
+
+#define TACHO_ROW(kind, name)                               \
+  ([] {                                                     \
+    static constinit std::atomic<WatchRow*> kept{nullptr};  \
+    WatchRow* found = kept.load(std::memory_order_relaxed); \
+    if (__builtin_expect(found == nullptr, 0)) {            \
+      found = find_row(WatchKind::kind, kDomain, name);     \
+      kept.store(found, std::memory_order_relaxed);         \
+    }                                                       \
+    return found;                                           \
+  }())
+#define TACHO_TO_DEVICE TACHO_ROW(kCopy, "host to device")
+#define TACHO_TO_HOST TACHO_ROW(kCopy, "device to host")
+#define TACHO_ON_DEVICE TACHO_ROW(kCopy, "device to device")
+#define TACHO_ANY_COPY TACHO_ROW(kCopy, "between pointers")
+#define TACHO_FILL TACHO_ROW(kFill, "fill")
+
+uint32_t threads(unsigned blocks, unsigned each) {
+  const uint64_t all = static_cast<uint64_t>(blocks) * each;
+  return all < UINT32_MAX ? static_cast<uint32_t>(all) : UINT32_MAX;
+}
+
+// CUlaunchConfig
+struct LaunchConfig {
+  unsigned grid[3], block[3], shared_bytes;
+  Stream stream;
+};
+
+// CUDA_MEMCPY2D and CUDA_MEMCPY3D
+struct Copy2D {
+  size_t from_x, from_y;
+  int from_kind;
+  const void* from_host;
+  Address from_device;
+  void* from_array;
+  size_t from_pitch, to_x, to_y;
+  int to_kind;
+  void* to_host;
+  Address to_device;
+  void* to_array;
+  size_t to_pitch, width, height;
+};
+struct Copy3D {
+  size_t from_x, from_y, from_z, from_level;
+  int from_kind;
+  const void* from_host;
+  Address from_device;
+  void* from_array;
+  void* reserved_from;
+  size_t from_pitch, from_height, to_x, to_y, to_z, to_level;
+  int to_kind;
+  void* to_host;
+  Address to_device;
+  void* to_array;
+  void* reserved_to;
+  size_t to_pitch, to_height, width, height, depth;
+};
+WatchRow* direction(int from, int to) {
+  constexpr int kHost = 1, kUnified = 4;
+  if (from == kUnified || to == kUnified) return TACHO_ANY_COPY;
+  if (from == kHost) return to == kHost ? TACHO_ROW(kCopy, "host to host") : TACHO_TO_DEVICE;
+  return to == kHost ? TACHO_TO_HOST : TACHO_ON_DEVICE;
+}
+
+// One struct a function: its name with version, the suffix of its form for per-thread default streams ("" = there is
+// none), and what it puts into a stream.
+#define TACHO_ENTRY(entry, version, thread)        \
+  static constexpr const char* kBase = #entry;     \
+  static constexpr const char* kVersion = version; \
+  static constexpr const char* kThread = thread
+
+struct LaunchKernel {
+  TACHO_ENTRY(cuLaunchKernel, "", "_ptsz");
+  static Operation describe(Function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                            unsigned bz, unsigned, Stream stream, void**, void**) {
+    const WatchedShape shape = {{threads(gx, bx), threads(gy, by), threads(gz, bz)}, {bx, by, bz}};
+    return {kernel_of(function)->row(shape), 0, stream, false};
+  }
+};
+struct LaunchCooperative {
+  TACHO_ENTRY(cuLaunchCooperativeKernel, "", "_ptsz");
+  static Operation describe(Function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                            unsigned bz, unsigned, Stream stream, void**) {
+    const WatchedShape shape = {{threads(gx, bx), threads(gy, by), threads(gz, bz)}, {bx, by, bz}};
+    return {kernel_of(function)->row(shape), 0, stream, false};
+  }
+};
+struct LaunchKernelEx {
+  TACHO_ENTRY(cuLaunchKernelEx, "", "_ptsz");
+  static Operation describe(const LaunchConfig* config, Function function, void**, void**) {
+    if (config == nullptr) return {kernel_of(function)->row({}), 0, nullptr, false};
+    WatchedShape shape;
+    for (size_t i = 0; i < 3; ++i) {
+      shape.grid[i] = threads(config->grid[i], config->block[i]);
+      shape.group[i] = config->block[i];
+    }
+    return {kernel_of(function)->row(shape), 0, config->stream, false};
+  }
+};
+struct LaunchGraph {
+  TACHO_ENTRY(cuGraphLaunch, "", "_ptsz");
+  static Operation describe(void* graph, Stream stream) { return {graph_row(graph), 0, stream, false}; }
+};
+struct CopyAny {
+  TACHO_ENTRY(cuMemcpy, "", "_ptds");
+  static Operation describe(Address, Address, size_t bytes) { return {TACHO_ANY_COPY, bytes, nullptr, true}; }
+};
+struct CopyAnyAsync {
+  TACHO_ENTRY(cuMemcpyAsync, "", "_ptsz");
+  static Operation describe(Address, Address, size_t bytes, Stream stream) {
+    return {TACHO_ANY_COPY, bytes, stream, false};
+  }
+};
+struct CopyPeer {
+  TACHO_ENTRY(cuMemcpyPeer, "", "_ptds");
+  static Operation describe(Address, Context, Address, Context, size_t bytes) {
+    return {TACHO_ROW(kCopy, "device to peer"), bytes, nullptr, true};
+  }
+};
+struct CopyPeerAsync {
+  TACHO_ENTRY(cuMemcpyPeerAsync, "", "_ptsz");
+  static Operation describe(Address, Context, Address, Context, size_t bytes, Stream stream) {
+    return {TACHO_ROW(kCopy, "device to peer"), bytes, stream, false};
+  }
+};
+struct CopyToDevice {
+  TACHO_ENTRY(cuMemcpyHtoD, "_v2", "_ptds");
+  static Operation describe(Address, const void*, size_t bytes) { return {TACHO_TO_DEVICE, bytes, nullptr, true}; }
+};
+struct CopyToDeviceAsync {
+  TACHO_ENTRY(cuMemcpyHtoDAsync, "_v2", "_ptsz");
+  static Operation describe(Address, const void*, size_t bytes, Stream stream) {
+    return {TACHO_TO_DEVICE, bytes, stream, false};
+  }
+};
+struct CopyToHost {
+  TACHO_ENTRY(cuMemcpyDtoH, "_v2", "_ptds");
+  static Operation describe(void*, Address, size_t bytes) { return {TACHO_TO_HOST, bytes, nullptr, true}; }
+};
+struct CopyToHostAsync {
+  TACHO_ENTRY(cuMemcpyDtoHAsync, "_v2", "_ptsz");
+  static Operation describe(void*, Address, size_t bytes, Stream stream) {
+    return {TACHO_TO_HOST, bytes, stream, false};
+  }
+};
+struct CopyOnDevice {
+  TACHO_ENTRY(cuMemcpyDtoD, "_v2", "_ptds");
+  static Operation describe(Address, Address, size_t bytes) { return {TACHO_ON_DEVICE, bytes, nullptr, false}; }
+};
+struct CopyOnDeviceAsync {
+  TACHO_ENTRY(cuMemcpyDtoDAsync, "_v2", "_ptsz");
+  static Operation describe(Address, Address, size_t bytes, Stream stream) {
+    return {TACHO_ON_DEVICE, bytes, stream, false};
+  }
+};
+struct CopyPlane {
+  TACHO_ENTRY(cuMemcpy2D, "_v2", "_ptds");
+  static Operation describe(const Copy2D* copy) {
+    if (copy == nullptr) return {TACHO_ANY_COPY, 0, nullptr, true};
+    return {direction(copy->from_kind, copy->to_kind), copy->width * copy->height, nullptr, true};
+  }
+};
+struct CopyPlaneUnaligned : CopyPlane {
+  TACHO_ENTRY(cuMemcpy2DUnaligned, "_v2", "_ptds");
+};
+struct CopyPlaneAsync {
+  TACHO_ENTRY(cuMemcpy2DAsync, "_v2", "_ptsz");
+  static Operation describe(const Copy2D* copy, Stream stream) {
+    if (copy == nullptr) return {TACHO_ANY_COPY, 0, stream, false};
+    return {direction(copy->from_kind, copy->to_kind), copy->width * copy->height, stream, false};
+  }
+};
+struct CopyVolume {
+  TACHO_ENTRY(cuMemcpy3D, "_v2", "_ptds");
+  static Operation describe(const Copy3D* copy) {
+    if (copy == nullptr) return {TACHO_ANY_COPY, 0, nullptr, true};
+    return {direction(copy->from_kind, copy->to_kind), copy->width * copy->height * copy->depth, nullptr, true};
+  }
+};
+struct CopyVolumeAsync {
+  TACHO_ENTRY(cuMemcpy3DAsync, "_v2", "_ptsz");
+  static Operation describe(const Copy3D* copy, Stream stream) {
+    if (copy == nullptr) return {TACHO_ANY_COPY, 0, stream, false};
+    return {direction(copy->from_kind, copy->to_kind), copy->width * copy->height * copy->depth, stream, false};
+  }
+};
+struct Fill8 {
+  TACHO_ENTRY(cuMemsetD8, "_v2", "_ptds");
+  static Operation describe(Address, unsigned char, size_t count) { return {TACHO_FILL, count, nullptr, false}; }
+};
+struct Fill16 {
+  TACHO_ENTRY(cuMemsetD16, "_v2", "_ptds");
+  static Operation describe(Address, unsigned short, size_t count) { return {TACHO_FILL, count * 2, nullptr, false}; }
+};
+struct Fill32 {
+  TACHO_ENTRY(cuMemsetD32, "_v2", "_ptds");
+  static Operation describe(Address, unsigned, size_t count) { return {TACHO_FILL, count * 4, nullptr, false}; }
+};
+struct Fill8Async {
+  TACHO_ENTRY(cuMemsetD8Async, "", "_ptsz");
+  static Operation describe(Address, unsigned char, size_t count, Stream stream) {
+    return {TACHO_FILL, count, stream, false};
+  }
+};
+struct Fill16Async {
+  TACHO_ENTRY(cuMemsetD16Async, "", "_ptsz");
+  static Operation describe(Address, unsigned short, size_t count, Stream stream) {
+    return {TACHO_FILL, count * 2, stream, false};
+  }
+};
+struct Fill32Async {
+  TACHO_ENTRY(cuMemsetD32Async, "", "_ptsz");
+  static Operation describe(Address, unsigned, size_t count, Stream stream) {
+    return {TACHO_FILL, count * 4, stream, false};
+  }
+};
+
+// Hooks
+
+// The driver's function that a program or library which is linked to the driver would have called.
+void* linked_function(const char* symbol) {
+  if (void* const found = real_dlsym(RTLD_NEXT, symbol)) return found;
+  void* const library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);  // loaded out of the global scope
+  return library != nullptr ? real_dlsym(library, symbol) : nullptr;
+}
+
+// The function that the program would have called, for each of the two forms.
+template <typename Entry, int Thread, typename F>
+struct Next {
+  static inline constinit std::atomic<F> function{nullptr};
+  static F get() {
+    F found = function.load(std::memory_order_relaxed);
+    if (__builtin_expect(found == nullptr, 0)) {  // the program is linked to the driver
+      char symbol[64];
+      snprintf(symbol, sizeof symbol, "%s%s%s", Entry::kBase, Entry::kVersion, Thread != 0 ? Entry::kThread : "");
+      found = reinterpret_cast<F>(linked_function(symbol));
+      function.store(found, std::memory_order_relaxed);
+    }
+    return found;
+  }
+};
+constexpr int kNotInitialized = 3;
+
+template <typename Entry, int Thread, typename F = decltype(&Entry::describe)>
+struct Work;
+template <typename Entry, int Thread, typename... A>
+struct Work<Entry, Thread, Operation (*)(A...)> {
+  using Call = int (*)(A...);
+  static int call(A... args) {
+    const Call next = Next<Entry, Thread, Call>::get();
+    if (next == nullptr) return kNotInitialized;
+    if (!start()) return next(args...);
+    OwnTime own;
+    const Operation operation = Entry::describe(args...);
+    if (operation.row == nullptr) {
+      g_table->header.lost_rows.fetch_add(1, std::memory_order_relaxed);
+      return next(args...);
+    }
+    if (captured(operation.stream, Thread != 0)) return next(args...);  // counted when its graph is launched
+    uint32_t level = 0;
+    int result;
+    if (__builtin_expect(to_be_timed(*operation.row, level), 0)) {
+      own.prepare();
+      Timing timing(operation.stream, Thread != 0);
+      own.pause();
+      result = next(args...);
+      own.resume();
+      timing.end(*operation.row, level, result == kSuccess);
+    } else {
+      own.pause();
+      result = next(args...);
+      own.resume();
+    }
+    if (result == kSuccess)
+      count_operation(*operation.row, operation.bytes);
+    else
+      g_table->header.failed.fetch_add(1, std::memory_order_relaxed);
+    own.end();
+    if (operation.waits) read_after_wait();
+    return result;
+  }
+};
+
+// Calls that wait
+
+struct StreamSynchronize {
+  TACHO_ENTRY(cuStreamSynchronize, "", "_ptsz");
+  using Call = int (*)(Stream);
+  static WatchRow* row() { return TACHO_ROW(kWait, "cuStreamSynchronize"); }
+};
+struct ContextSynchronize {
+  TACHO_ENTRY(cuCtxSynchronize, "", "");
+  using Call = int (*)();
+  static WatchRow* row() { return TACHO_ROW(kWait, "cuCtxSynchronize"); }
+};
+struct EventSynchronize {
+  TACHO_ENTRY(cuEventSynchronize, "", "");
+  using Call = int (*)(Event);
+  static WatchRow* row() { return TACHO_ROW(kWait, "cuEventSynchronize"); }
+};
+template <typename Entry, int Thread, typename F = typename Entry::Call>
+struct Wait;
+template <typename Entry, int Thread, typename... A>
+struct Wait<Entry, Thread, int (*)(A...)> {
+  using Call = int (*)(A...);
+  static int call(A... args) {
+    const Call next = Next<Entry, Thread, Call>::get();
+    if (next == nullptr) return kNotInitialized;
+    if (!start()) return next(args...);
+    const int64_t from = read_clock(CLOCK_MONOTONIC);
+    const int result = next(args...);
+    const int64_t to = read_clock(CLOCK_MONOTONIC);
+    WatchRow* const row = Entry::row();
+    if (row == nullptr) {
+      g_table->header.lost_rows.fetch_add(1, std::memory_order_relaxed);
+    } else if (result == kSuccess) {
+      count_operation(*row, 0);
+      add_time(*row, 0, static_cast<uint64_t>(to - from));
+    }
+    read_after_wait();
+    return result;
+  }
+};
+
+// Calls after or before which something is to be known
+
+// Memory: `bytes` is the parameter that says how many.
+struct Allocate {
+  TACHO_ENTRY(cuMemAlloc, "_v2", "");
+  static uint64_t bytes(Address*, size_t bytes) { return bytes; }
+};
+struct AllocateAsync {
+  TACHO_ENTRY(cuMemAllocAsync, "", "_ptsz");
+  static uint64_t bytes(Address*, size_t bytes, Stream) { return bytes; }
+};
+struct AllocateFromPool {
+  TACHO_ENTRY(cuMemAllocFromPoolAsync, "", "_ptsz");
+  static uint64_t bytes(Address*, size_t bytes, void*, Stream) { return bytes; }
+};
+struct AllocateManaged {
+  TACHO_ENTRY(cuMemAllocManaged, "", "");
+  static uint64_t bytes(Address*, size_t bytes, unsigned) { return bytes; }
+};
+struct CreateMemory {
+  TACHO_ENTRY(cuMemCreate, "", "");
+  static uint64_t bytes(Address*, size_t bytes, const void*, unsigned long long) { return bytes; }
+};
+template <typename Entry, int Thread, typename F = decltype(&Entry::bytes)>
+struct Allocation;
+template <typename Entry, int Thread, typename... A>
+struct Allocation<Entry, Thread, uint64_t (*)(A...)> {
+  using Call = int (*)(A...);
+  static int call(A... args) {
+    const Call next = Next<Entry, Thread, Call>::get();
+    if (next == nullptr) return kNotInitialized;
+    const int result = next(args...);
+    if (result != kSuccess || !start()) return result;
+    if (WatchRow* const row = TACHO_ROW(kAllocation, "device memory"))
+      count_operation(*row, Entry::bytes(args...));
+    else
+      g_table->header.lost_rows.fetch_add(1, std::memory_order_relaxed);
+    return result;
+  }
+};
+
+// Names of kernels, when the driver gives out their handles.
+struct ModuleGetFunction {
+  TACHO_ENTRY(cuModuleGetFunction, "", "");
+  static void after(int result, Function* function, void*, const char* name) {
+    if (result == kSuccess && function != nullptr) keep_name(*function, name);
+  }
+};
+struct LibraryGetKernel {
+  TACHO_ENTRY(cuLibraryGetKernel, "", "");
+  static void after(int result, Function* kernel, void*, const char* name) {
+    if (result == kSuccess && kernel != nullptr) keep_name(*kernel, name);
+  }
+};
+struct KernelGetFunction {
+  TACHO_ENTRY(cuKernelGetFunction, "", "");
+  static void after(int result, Function* function, Function kernel) {
+    if (result != kSuccess || function == nullptr) return;
+    void* const known = g_kernels.find(kernel);
+    const Guard guard(g_own->objects);
+    if (known != nullptr)
+      g_kernels.set(*function, known);
+    else
+      g_kernels.erase(*function);
+  }
+};
+struct GraphDestroy {
+  TACHO_ENTRY(cuGraphExecDestroy, "", "");
+  static void after(int result, void* graph) {
+    if (result != kSuccess) return;
+    const Guard guard(g_own->objects);
+    g_graphs.erase(graph);
+  }
+};
+struct EndCapture {
+  TACHO_ENTRY(cuStreamEndCapture, "", "_ptsz");
+  // It ends a capture that is no longer valid, too.
+  static void after(int, Stream, void**) {
+    uint32_t captures = g_captures.load(std::memory_order_relaxed);
+    while (captures > 0 && !g_captures.compare_exchange_weak(captures, captures - 1, std::memory_order_relaxed)) {
+    }
+  }
+};
+template <typename Entry, int Thread, typename F = decltype(&Entry::after)>
+struct After;
+template <typename Entry, int Thread, typename... A>
+struct After<Entry, Thread, void (*)(int, A...)> {
+  using Call = int (*)(A...);
+  static int call(A... args) {
+    const Call next = Next<Entry, Thread, Call>::get();
+    if (next == nullptr) return kNotInitialized;
+    const int result = next(args...);
+    if (start()) Entry::after(result, args...);
+    return result;
+  }
+};
+
+void begin_capture() {
+  // Nobody asks for an event of ours from here on.
+  const Guard guard(g_own->timing);
+  g_captures.fetch_add(1, std::memory_order_relaxed);
+}
+void no_capture() {
+  EndCapture::after(0, nullptr, nullptr);
+}
+struct BeginCapture {
+  TACHO_ENTRY(cuStreamBeginCapture, "_v2", "_ptsz");
+  static void before(Stream, int) { begin_capture(); }
+  static void failed() { no_capture(); }
+};
+struct BeginCaptureToGraph {
+  TACHO_ENTRY(cuStreamBeginCaptureToGraph, "", "_ptsz");
+  static void before(Stream, void*, const void*, const void*, size_t, int) { begin_capture(); }
+  static void failed() { no_capture(); }
+};
+struct DestroyContext {
+  TACHO_ENTRY(cuCtxDestroy, "_v2", "");
+  static void before(Context context) { forget_context(context); }
+  static void failed() {}
+};
+struct ResetPrimary {
+  TACHO_ENTRY(cuDevicePrimaryCtxReset, "_v2", "");
+  static void before(int) { forget_context(nullptr); }
+  static void failed() {}
+};
+struct ReleasePrimary {
+  TACHO_ENTRY(cuDevicePrimaryCtxRelease, "_v2", "");
+  static void before(int) { forget_context(nullptr); }
+  static void failed() {}
+};
+template <typename Entry, int Thread, typename F = decltype(&Entry::before)>
+struct Before;
+template <typename Entry, int Thread, typename... A>
+struct Before<Entry, Thread, void (*)(A...)> {
+  using Call = int (*)(A...);
+  static int call(A... args) {
+    const Call next = Next<Entry, Thread, Call>::get();
+    if (next == nullptr) return kNotInitialized;
+    const bool watched = start();
+    if (watched) Entry::before(args...);
+    const int result = next(args...);
+    if (watched && result != kSuccess) Entry::failed();
+    return result;
+  }
+};
+
+// All of them
+
+struct HookedEntry {
+  const char *base, *version, *thread;
+  // [0] is the plain form, [1] that for per-thread default streams.
+  void* hooks[2];
+  void (*set_next[2])(void*);
+};
+template <typename Hook, typename Entry, int Thread>
+void set_next(void* found) {
+  using Call = typename Hook::Call;
+  Next<Entry, Thread, Call>::function.store(reinterpret_cast<Call>(found), std::memory_order_relaxed);
+}
+template <typename Plain, typename PerThread, typename Entry>
+HookedEntry entry() {
+  return {Entry::kBase,
+          Entry::kVersion,
+          Entry::kThread,
+          {reinterpret_cast<void*>(&Plain::call), reinterpret_cast<void*>(&PerThread::call)},
+          {set_next<Plain, Entry, 0>, set_next<PerThread, Entry, 1>}};
+}
+const HookedEntry* entries(size_t& count) {
+#define TACHO_CUDA_ENTRY(symbol, kind, name) entry<kind<name, 0>, kind<name, 1>, name>(),
+#define TACHO_CUDA_ENTRIES(symbol, thread, kind, name) TACHO_CUDA_ENTRY(symbol, kind, name)
+  static const HookedEntry kEntries[] = {
+#include "capture/plugin/watch/cuda_entries.def"
+  };
+  count = std::size(kEntries);
+  return kEntries;
+}
+
+// cuGetProcAddress, which gives out most of the others
+
+constexpr unsigned long long kPerThreadFlag = 2;  // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+
+struct GetProcAddress {
+  static constexpr const char *kBase = "cuGetProcAddress", *kVersion = "", *kThread = "";
+};
+struct GetProcAddressV2 {
+  static constexpr const char *kBase = "cuGetProcAddress", *kVersion = "_v2", *kThread = "";
+};
+int get_proc_address(const char* symbol, void** found, int version, unsigned long long flags);
+int get_proc_address_v2(const char* symbol, void** found, int version, unsigned long long flags, int* status);
+
+// Whether a function is one of this library already.
+bool is_own(const void* function) {
+  Dl_info own{}, other{};
+  return dladdr(reinterpret_cast<const void*>(&is_own), &own) != 0 && dladdr(function, &other) != 0 &&
+         own.dli_fbase == other.dli_fbase;
+}
+
+// What to give out for the driver's function `found` of that name.
+void* replaced(const char* symbol, bool per_thread, int version, void* found) {
+  if (strcmp(symbol, "cuGetProcAddress") == 0) {
+    constexpr int kSecondForm = 12000;
+    if (version >= kSecondForm) {
+      Next<GetProcAddressV2, 0, decltype(&get_proc_address_v2)>::function.store(
+          reinterpret_cast<decltype(&get_proc_address_v2)>(found), std::memory_order_relaxed);
+      return reinterpret_cast<void*>(&get_proc_address_v2);
+    }
+    Next<GetProcAddress, 0, decltype(&get_proc_address)>::function.store(
+        reinterpret_cast<decltype(&get_proc_address)>(found), std::memory_order_relaxed);
+    return reinterpret_cast<void*>(&get_proc_address);
+  }
+  size_t count = 0;
+  const HookedEntry* const all = entries(count);
+  for (size_t i = 0; i < count; ++i) {
+    if (strcmp(all[i].base, symbol) != 0) continue;
+    const int form = per_thread && *all[i].thread != '\0' ? 1 : 0;
+    all[i].set_next[form](found);
+    return all[i].hooks[form];
+  }
+  return found;
+}
+
+int get_proc_address(const char* symbol, void** found, int version, unsigned long long flags) {
+  const auto next = Next<GetProcAddress, 0, decltype(&get_proc_address)>::get();
+  if (next == nullptr) return kNotInitialized;
+  const int result = next(symbol, found, version, flags);
+  if (result == kSuccess && symbol != nullptr && found != nullptr && *found != nullptr && !is_own(*found))
+    *found = replaced(symbol, (flags & kPerThreadFlag) != 0, version, *found);
+  return result;
+}
+int get_proc_address_v2(const char* symbol, void** found, int version, unsigned long long flags, int* status) {
+  const auto next = Next<GetProcAddressV2, 0, decltype(&get_proc_address_v2)>::get();
+  if (next == nullptr) return kNotInitialized;
+  const int result = next(symbol, found, version, flags, status);
+  if (result == kSuccess && symbol != nullptr && found != nullptr && *found != nullptr && !is_own(*found))
+    *found = replaced(symbol, (flags & kPerThreadFlag) != 0, version, *found);
+  return result;
+}
+
+}  // namespace
+
+void* hooked_driver_symbol(const char* symbol, void* found) {
+  if (g_table == nullptr || is_own(found)) return found;
+  if (strcmp(symbol, "cuGetProcAddress") == 0) return replaced("cuGetProcAddress", false, 0, found);
+  if (strcmp(symbol, "cuGetProcAddress_v2") == 0) return replaced("cuGetProcAddress", false, 12000, found);
+  size_t count = 0;
+  const HookedEntry* const all = entries(count);
+  for (size_t i = 0; i < count; ++i) {
+    const size_t base = strlen(all[i].base), version = strlen(all[i].version);
+    if (strncmp(symbol, all[i].base, base) != 0 || strncmp(symbol + base, all[i].version, version) != 0) continue;
+    const char* const rest = symbol + base + version;
+    if (*rest != '\0' && strcmp(rest, all[i].thread) != 0) continue;
+    const int form = *rest == '\0' ? 0 : 1;
+    all[i].set_next[form](found);
+    return all[i].hooks[form];
+  }
+  return found;
+}
+
+}  // namespace tacho::capture::watch
+
+// The driver's functions under their own names, for programs that are linked to it: each jumps to its hook.
+#if defined(__x86_64__)
+#define TACHO_STUB(symbol, hook)                                                                                      \
+  extern "C" {                                                                                                        \
+  __attribute__((visibility("hidden"), used)) void* tacho_watch_##symbol = reinterpret_cast<void*>(&(hook));          \
+  }                                                                                                                   \
+  asm(".text\n.globl " #symbol "\n.type " #symbol ", @function\n" #symbol ":\n  endbr64\n  jmp *tacho_watch_" #symbol \
+      "(%rip)\n.size " #symbol ", .-" #symbol "\n");
+#define TACHO_PLAIN(symbol, kind, entry) \
+  TACHO_STUB(symbol, (tacho::capture::watch::kind<tacho::capture::watch::entry, 0>::call))
+#define TACHO_BOTH(symbol, thread, kind, entry) \
+  TACHO_PLAIN(symbol, kind, entry)              \
+  TACHO_STUB(symbol##thread, (tacho::capture::watch::kind<tacho::capture::watch::entry, 1>::call))
+#define TACHO_CUDA_ENTRY(symbol, kind, entry) TACHO_PLAIN(symbol, kind, entry)
+#define TACHO_CUDA_ENTRIES(symbol, thread, kind, entry) TACHO_BOTH(symbol, thread, kind, entry)
+#include "capture/plugin/watch/cuda_entries.def"
+TACHO_STUB(cuGetProcAddress, (tacho::capture::watch::get_proc_address))
+TACHO_STUB(cuGetProcAddress_v2, (tacho::capture::watch::get_proc_address_v2))
+#endif

@@ -1,0 +1,269 @@
+/* The part of the stand-in driver that does work: launches, graphs, copies, fills, captures and events, on a clock of its own
+ * that only the work advances. A kernel named "..._N" takes N ns, the first 10 launches of each one twice that. It counts
+ * everything, and what a driver would punish: events that are recorded into or asked for during a capture.
+ * fake_report() prints the counts. FAKE_CUDA_SPIN=N: each launch takes N turns of a loop on the host, too. */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+struct Kernel {
+  char name[128];
+  double ns;
+  long launches;
+};
+struct Queue {
+  double clock;
+  int capturing;
+  double captured_ns;
+  long captured_kernels;
+};
+struct Graph {
+  double ns;
+  long kernels, launches;
+};
+struct Event {
+  double at;
+  int recorded, asked;
+};
+
+static pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct Kernel g_kernels[1200];
+static int g_kernel_count;
+static struct Queue g_default, g_per_thread;
+static int g_context, g_captures;
+static long g_launches, g_graph_launches, g_copies, g_waits, g_allocations, g_events_made, g_events_destroyed;
+static long g_events_in_captures, g_asked_in_captures;
+static unsigned long long g_copied, g_allocated;
+static double g_kernel_ns, g_graph_ns;
+static volatile long g_sink;
+
+static struct Queue* queue(void* stream, int per_thread) {
+  return stream != NULL ? (struct Queue*)stream : per_thread ? &g_per_thread : &g_default;
+}
+static int launch(struct Kernel* kernel, void* stream, int per_thread) {
+  static long spin = -1;
+  if (spin < 0) spin = getenv("FAKE_CUDA_SPIN") != NULL ? atol(getenv("FAKE_CUDA_SPIN")) : 0;
+  for (long i = 0; i < spin; ++i) g_sink = i;
+  if (kernel == NULL) return 400; /* CUDA_ERROR_INVALID_HANDLE */
+  pthread_mutex_lock(&g_lock);
+  struct Queue* const to = queue(stream, per_thread);
+  const double ns = kernel->launches < 10 ? 2 * kernel->ns : kernel->ns;
+  if (to->capturing) {
+    to->captured_ns += kernel->ns;
+    ++to->captured_kernels;
+  } else {
+    to->clock += ns;
+    g_kernel_ns += ns;
+    ++kernel->launches;
+    ++g_launches;
+  }
+  pthread_mutex_unlock(&g_lock);
+  return 0;
+}
+static int copy(size_t bytes, void* stream) {
+  pthread_mutex_lock(&g_lock);
+  struct Queue* const to = queue(stream, 0);
+  if (!to->capturing) {
+    ++g_copies;
+    g_copied += bytes;
+    to->clock += (double)bytes / 10;
+  }
+  pthread_mutex_unlock(&g_lock);
+  return 0;
+}
+
+EXPORT int cuCtxGetCurrent(void** context) {
+  *context = &g_context;
+  return 0;
+}
+EXPORT int cuModuleGetFunction(void** function, void* module, const char* name) {
+  (void)module;
+  pthread_mutex_lock(&g_lock);
+  struct Kernel* const kernel = &g_kernels[g_kernel_count++];
+  snprintf(kernel->name, sizeof kernel->name, "%s", name);
+  const char* const number = strrchr(name, '_');
+  kernel->ns = number != NULL ? atof(number + 1) : 1000;
+  pthread_mutex_unlock(&g_lock);
+  *function = kernel;
+  return 0;
+}
+EXPORT int cuFuncGetName(const char** name, void* function) {
+  *name = ((struct Kernel*)function)->name;
+  return 0;
+}
+EXPORT int cuLaunchKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                          unsigned shared, void* stream, void** params, void** extra) {
+  (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)params, (void)extra;
+  return launch(f, stream, 0);
+}
+EXPORT int cuLaunchKernel_ptsz(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                               unsigned shared, void* stream, void** params, void** extra) {
+  (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)params, (void)extra;
+  return launch(f, stream, 1);
+}
+struct Config {
+  unsigned gx, gy, gz, bx, by, bz, shared;
+  void* stream;
+};
+EXPORT int cuLaunchKernelEx(const struct Config* config, void* f, void** params, void** extra) {
+  (void)params, (void)extra;
+  return launch(f, config->stream, 0);
+}
+
+EXPORT int cuStreamCreate(void** stream, unsigned flags) {
+  (void)flags;
+  *stream = calloc(1, sizeof(struct Queue));
+  return 0;
+}
+EXPORT int cuStreamSynchronize(void* stream) {
+  (void)stream;
+  __sync_fetch_and_add(&g_waits, 1);
+  return 0;
+}
+EXPORT int cuCtxSynchronize(void) {
+  __sync_fetch_and_add(&g_waits, 1);
+  return 0;
+}
+EXPORT int cuStreamIsCapturing(void* stream, int* status) {
+  *status = queue(stream, 0)->capturing;
+  return 0;
+}
+EXPORT int cuStreamBeginCapture_v2(void* stream, int mode) {
+  (void)mode;
+  struct Queue* const of = queue(stream, 0);
+  if (of->capturing) return 901;
+  of->capturing = 1;
+  of->captured_ns = 0;
+  of->captured_kernels = 0;
+  ++g_captures;
+  return 0;
+}
+EXPORT int cuStreamEndCapture(void* stream, void** graph) {
+  struct Queue* const of = queue(stream, 0);
+  if (!of->capturing) return 901;
+  struct Graph* const made = calloc(1, sizeof(struct Graph));
+  made->ns = of->captured_ns;
+  made->kernels = of->captured_kernels;
+  of->capturing = 0;
+  --g_captures;
+  *graph = made;
+  return 0;
+}
+EXPORT int cuGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long flags) {
+  (void)flags;
+  *exec = graph;
+  return 0;
+}
+EXPORT int cuGraphExecDestroy(void* exec) {
+  (void)exec;
+  return 0;
+}
+EXPORT int cuGraphLaunch(void* exec, void* stream) {
+  struct Graph* const graph = exec;
+  pthread_mutex_lock(&g_lock);
+  queue(stream, 0)->clock += graph->ns;
+  g_graph_ns += graph->ns;
+  ++graph->launches;
+  ++g_graph_launches;
+  pthread_mutex_unlock(&g_lock);
+  return 0;
+}
+
+EXPORT int cuMemAlloc_v2(unsigned long long* at, size_t bytes) {
+  __sync_fetch_and_add(&g_allocations, 1);
+  g_allocated += bytes;
+  *at = 4096 * (unsigned long long)g_allocations;
+  return 0;
+}
+EXPORT int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t bytes, void* stream) {
+  (void)to, (void)from;
+  return copy(bytes, stream);
+}
+EXPORT int cuMemcpyDtoH_v2(void* to, unsigned long long from, size_t bytes) {
+  (void)to, (void)from;
+  return copy(bytes, NULL);
+}
+
+EXPORT int cuEventCreate(void** event, unsigned flags) {
+  (void)flags;
+  __sync_fetch_and_add(&g_events_made, 1);
+  *event = calloc(1, sizeof(struct Event));
+  return 0;
+}
+EXPORT int cuEventDestroy_v2(void* event) {
+  ++g_events_destroyed;
+  free(event);
+  return 0;
+}
+static int record(struct Event* event, void* stream, int per_thread) {
+  pthread_mutex_lock(&g_lock);
+  if (queue(stream, per_thread)->capturing) ++g_events_in_captures;
+  event->at = queue(stream, per_thread)->clock;
+  event->recorded = 1;
+  event->asked = 0;
+  pthread_mutex_unlock(&g_lock);
+  return 0;
+}
+EXPORT int cuEventRecord(void* event, void* stream) {
+  return record(event, stream, 0);
+}
+EXPORT int cuEventRecord_ptsz(void* event, void* stream) {
+  return record(event, stream, 1);
+}
+EXPORT int cuEventQuery(void* event) {
+  if (g_captures > 0) ++g_asked_in_captures;
+  return ((struct Event*)event)->asked++ == 0 ? 600 : 0; /* the first time it has not ended */
+}
+EXPORT int cuEventElapsedTime(float* ms, void* from, void* to) {
+  *ms = (float)((((struct Event*)to)->at - ((struct Event*)from)->at) * 1e-6);
+  return 0;
+}
+
+EXPORT int cuGetProcAddress_v2(const char* symbol, void** found, int version, unsigned long long flags, int* status);
+EXPORT int cuInit(unsigned flags);
+static const struct {
+  const char* name;
+  void *plain, *per_thread;
+} kFunctions[] = {{"cuInit", (void*)cuInit, NULL},
+                  {"cuGetProcAddress", (void*)cuGetProcAddress_v2, NULL},
+                  {"cuModuleGetFunction", (void*)cuModuleGetFunction, NULL},
+                  {"cuLaunchKernel", (void*)cuLaunchKernel, (void*)cuLaunchKernel_ptsz},
+                  {"cuLaunchKernelEx", (void*)cuLaunchKernelEx, NULL},
+                  {"cuStreamCreate", (void*)cuStreamCreate, NULL},
+                  {"cuStreamSynchronize", (void*)cuStreamSynchronize, NULL},
+                  {"cuCtxSynchronize", (void*)cuCtxSynchronize, NULL},
+                  {"cuStreamBeginCapture", (void*)cuStreamBeginCapture_v2, NULL},
+                  {"cuStreamEndCapture", (void*)cuStreamEndCapture, NULL},
+                  {"cuGraphInstantiateWithFlags", (void*)cuGraphInstantiateWithFlags, NULL},
+                  {"cuGraphLaunch", (void*)cuGraphLaunch, NULL},
+                  {"cuMemAlloc", (void*)cuMemAlloc_v2, NULL},
+                  {"cuMemcpyHtoDAsync", (void*)cuMemcpyHtoDAsync_v2, NULL},
+                  {"cuMemcpyDtoH", (void*)cuMemcpyDtoH_v2, NULL}};
+EXPORT int cuGetProcAddress_v2(const char* symbol, void** found, int version, unsigned long long flags, int* status) {
+  (void)version;
+  *found = NULL;
+  for (size_t i = 0; i < sizeof kFunctions / sizeof *kFunctions; ++i)
+    if (strcmp(kFunctions[i].name, symbol) == 0)
+      *found = (flags & 2) != 0 && kFunctions[i].per_thread != NULL ? kFunctions[i].per_thread : kFunctions[i].plain;
+  if (status != NULL) *status = *found != NULL ? 0 : 1;
+  return *found != NULL ? 0 : 500;
+}
+EXPORT int cuGetProcAddress(const char* symbol, void** found, int version, unsigned long long flags) {
+  return cuGetProcAddress_v2(symbol, found, version, flags, NULL);
+}
+
+EXPORT void fake_report(void) {
+  printf(
+      "{\"launches\": %ld, \"kernel_ns\": %.0f, \"graph_launches\": %ld, \"graph_ns\": %.0f, \"copies\": %ld, \"copied\": %llu, "
+      "\"waits\": %ld, \"allocations\": %ld, \"allocated\": %llu, \"events\": %ld, \"events_in_captures\": %ld, "
+      "\"asked_in_captures\": %ld, \"kernels\": {",
+      g_launches, g_kernel_ns, g_graph_launches, g_graph_ns, g_copies, g_copied, g_waits, g_allocations, g_allocated,
+      g_events_made, g_events_in_captures, g_asked_in_captures);
+  for (int i = 0; i < g_kernel_count; ++i)
+    printf("%s\"%s\": %ld", i == 0 ? "" : ", ", g_kernels[i].name, g_kernels[i].launches);
+  printf("}}\n");
+}

@@ -1,0 +1,177 @@
+/* A program on the stand-in driver: fake_watched WAY MODE N. WAY is how it gets the driver's functions: dlsym, address
+ * (cuGetProcAddress, as CUDA's runtime does), thread (the same, with per-thread default streams), and, built with LINKED,
+ * linked. MODE:
+ *   plain    N launches of one kernel, a hundredth of another, copies and waits
+ *   graph    captures 5 kernels while another thread launches, then launches the graph N times
+ *   threads  8 threads with a stream each, N launches of one kernel each
+ *   many     1100 kernels of different names, N launches each
+ *   fork     a child launches nothing and leaves, the parent goes on
+ * It ends with what the driver counted. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef int (*Launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
+                      void**);
+static struct {
+  Launch launch;
+  int (*function)(void**, void*, const char*);
+  int (*stream)(void**, unsigned);
+  int (*wait)(void*);
+  int (*begin)(void*, int);
+  int (*end)(void*, void**);
+  int (*instantiate)(void**, void*, unsigned long long);
+  int (*graph)(void*, void*);
+  int (*allocate)(unsigned long long*, size_t);
+  int (*to_device)(unsigned long long, const void*, size_t, void*);
+  int (*to_host)(void*, unsigned long long, size_t);
+} cu;
+static void (*report)(void);
+
+#ifdef LINKED
+int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
+int cuModuleGetFunction(void**, void*, const char*);
+int cuStreamCreate(void**, unsigned);
+int cuStreamSynchronize(void*);
+int cuStreamBeginCapture_v2(void*, int);
+int cuStreamEndCapture(void*, void**);
+int cuGraphInstantiateWithFlags(void**, void*, unsigned long long);
+int cuGraphLaunch(void*, void*);
+int cuMemAlloc_v2(unsigned long long*, size_t);
+int cuMemcpyHtoDAsync_v2(unsigned long long, const void*, size_t, void*);
+int cuMemcpyDtoH_v2(void*, unsigned long long, size_t);
+void fake_report(void);
+static int find(const char* way) {
+  (void)way;
+  cu.launch = cuLaunchKernel, cu.function = cuModuleGetFunction, cu.stream = cuStreamCreate,
+  cu.wait = cuStreamSynchronize;
+  cu.begin = cuStreamBeginCapture_v2, cu.end = cuStreamEndCapture, cu.instantiate = cuGraphInstantiateWithFlags;
+  cu.graph = cuGraphLaunch, cu.allocate = cuMemAlloc_v2, cu.to_device = cuMemcpyHtoDAsync_v2,
+  cu.to_host = cuMemcpyDtoH_v2;
+  report = fake_report;
+  return 1;
+}
+#else
+static void* library;
+static int (*address)(const char*, void**, int, unsigned long long, int*);
+static unsigned long long flags;
+static void* get(const char* name, const char* version) {
+  char symbol[64];
+  void* found = NULL;
+  if (address != NULL) {
+    int status;
+    address(name, &found, 12000, flags, &status);
+  } else {
+    snprintf(symbol, sizeof symbol, "%s%s", name, version);
+    found = dlsym(library, symbol);
+  }
+  return found;
+}
+static int find(const char* way) {
+  library = dlopen("libcuda.so.1", RTLD_NOW);
+  if (library == NULL) return 0;
+  if (strcmp(way, "dlsym") != 0) {
+    int (*first)(const char*, void**, int, unsigned long long, int*) =
+        (int (*)(const char*, void**, int, unsigned long long, int*))dlsym(library, "cuGetProcAddress_v2");
+    int status;
+    /* As CUDA's runtime: cuGetProcAddress gives out itself. */
+    if (first("cuGetProcAddress", (void**)&address, 12000, 0, &status) != 0) return 0;
+  }
+  if (strcmp(way, "thread") == 0) flags = 2;
+  cu.launch = (Launch)get("cuLaunchKernel", "");
+  cu.function = (int (*)(void**, void*, const char*))get("cuModuleGetFunction", "");
+  cu.stream = (int (*)(void**, unsigned))get("cuStreamCreate", "");
+  cu.wait = (int (*)(void*))get("cuStreamSynchronize", "");
+  cu.begin = (int (*)(void*, int))get("cuStreamBeginCapture", "_v2");
+  cu.end = (int (*)(void*, void**))get("cuStreamEndCapture", "");
+  cu.instantiate = (int (*)(void**, void*, unsigned long long))get("cuGraphInstantiateWithFlags", "");
+  cu.graph = (int (*)(void*, void*))get("cuGraphLaunch", "");
+  cu.allocate = (int (*)(unsigned long long*, size_t))get("cuMemAlloc", "_v2");
+  cu.to_device = (int (*)(unsigned long long, const void*, size_t, void*))get("cuMemcpyHtoDAsync", "_v2");
+  cu.to_host = (int (*)(void*, unsigned long long, size_t))get("cuMemcpyDtoH", "_v2");
+  report = (void (*)(void))dlsym(library, "fake_report");
+  return 1;
+}
+#endif
+
+static int launch(void* kernel, void* stream) {
+  return cu.launch(kernel, 16, 1, 1, 256, 1, 1, 0, stream, NULL, NULL);
+}
+static void* g_kernel;
+static long g_count;
+static void* launch_some(void* unused) {
+  void* stream = NULL;
+  (void)unused;
+  cu.stream(&stream, 0);
+  for (long i = 0; i < g_count; ++i) launch(g_kernel, stream);
+  cu.wait(stream);
+  return NULL;
+}
+
+int main(int argc, char** argv) {
+  if (argc < 4 || !find(argv[1])) return 2;
+  const char* const mode = argv[2];
+  const long count = atol(argv[3]);
+  void *often = NULL, *seldom = NULL, *stream = NULL;
+  cu.function(&often, NULL, "_Z10often_1000");
+  cu.function(&seldom, NULL, "seldom_50000");
+  g_kernel = often;
+  g_count = count;
+  if (strcmp(mode, "plain") == 0) {
+    static char bytes[4096];
+    unsigned long long at = 0;
+    cu.allocate(&at, 1 << 20);
+    for (long i = 0; i < count; ++i) {
+      launch(often, NULL);
+      if (i % 100 == 0) {
+        launch(seldom, NULL);
+        cu.to_device(at, bytes, 4000, NULL);
+        cu.to_host(bytes, at, 100);
+        cu.wait(NULL);
+      }
+    }
+    launch(NULL, NULL); /* refused */
+  } else if (strcmp(mode, "graph") == 0) {
+    void *graph = NULL, *exec = NULL;
+    pthread_t other;
+    cu.stream(&stream, 0);
+    pthread_create(&other, NULL, launch_some, NULL);
+    cu.begin(stream, 0);
+    for (int i = 0; i < 5; ++i) {
+      launch(often, stream);
+      usleep(2000);
+    }
+    cu.end(stream, &graph);
+    cu.instantiate(&exec, graph, 0);
+    for (long i = 0; i < count; ++i) {
+      cu.graph(exec, stream);
+      if (i % 10 == 0) cu.wait(stream);
+    }
+    pthread_join(other, NULL);
+  } else if (strcmp(mode, "threads") == 0) {
+    pthread_t threads[8];
+    for (int i = 0; i < 8; ++i) pthread_create(&threads[i], NULL, launch_some, NULL);
+    for (int i = 0; i < 8; ++i) pthread_join(threads[i], NULL);
+  } else if (strcmp(mode, "many") == 0) {
+    for (int i = 0; i < 1100; ++i) {
+      char name[32];
+      void* kernel = NULL;
+      snprintf(name, sizeof name, "kernel%d_100", i);
+      cu.function(&kernel, NULL, name);
+      for (long k = 0; k < count; ++k) launch(kernel, NULL);
+    }
+  } else if (strcmp(mode, "fork") == 0) {
+    for (long i = 0; i < count; ++i) launch(often, NULL);
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    waitpid(child, NULL, 0);
+    for (long i = 0; i < count; ++i) launch(often, NULL);
+  }
+  cu.wait(NULL);
+  report();
+  return 0;
+}

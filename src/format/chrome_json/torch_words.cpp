@@ -164,7 +164,8 @@ void put_arguments(std::vector<std::pair<std::string_view, std::string_view>>& s
                                         "annotations"};
   if (text.empty()) return;
   if (put_annotations(text, json)) return;
-  if (!text.starts_with("Collective name=")) {
+  constexpr std::string_view kFirst[] = {"Collective name=", "Process Group Name=", "Seq=", "Comms Id="};
+  if (std::ranges::none_of(kFirst, [&](std::string_view key) { return text.starts_with(key); })) {
     json.member("arguments", text);
     return;
   }

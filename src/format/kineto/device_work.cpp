@@ -108,7 +108,7 @@ void Translator::work(const Row& row, const Event& event, int64_t process, bool 
 
 // What torch.distributed says about a collective, as src/ranks reads it back (stated_by()).
 void Translator::put_collective(const Event::Collective& told) {
-  if (told.name.empty()) return;
+  if (told.name.empty() && told.group.empty() && told.sequence.empty() && told.communicator.empty()) return;
   const auto add = [&](std::string_view name, std::string_view value) {
     if (value.empty()) return;
     if (!text_.empty()) text_ += ", ";

@@ -52,13 +52,15 @@ class CollectiveAnswers {
     const Arrival& first = all[0].arrival;
     for (const Participant& other : all)
       if (other.arrival.operation != first.operation || other.arrival.bytes != first.bytes) {
-        if (report_.mismatched++ == 0)
+        if (report_.mismatched++ == 0) {
+          const std::string group = work_.job.names.communicator(first.communicator).name;
           work_.disagreement =
-              fmt::format("number {} of group {} is {} of {} on rank {}, and {} of {} on rank {}", first.sequence,
-                          work_.job.names.communicator(first.communicator).name, operation_name(first.operation),
+              fmt::format("number {}{} is {} of {} on rank {}, and {} of {} on rank {}", first.sequence,
+                          group.empty() ? "" : " of group " + group, operation_name(first.operation),
                           report::format_bytes(static_cast<double>(first.bytes)), runs_[all[0].run].rank,
                           operation_name(other.arrival.operation),
                           report::format_bytes(static_cast<double>(other.arrival.bytes)), runs_[other.run].rank);
+        }
         return false;
       }
     return true;

@@ -16,7 +16,11 @@ using report::Unit;
 
 std::string group_name(const Names& names, uint32_t communicator) {
   const Names::Communicator about = names.communicator(communicator);
-  if (about.name.empty()) return "—";
+  constexpr size_t kShort = 24;  // bytes
+  if (about.name.empty())
+    return about.members.empty()            ? "—"
+           : about.members.size() <= kShort ? about.members
+                                            : fmt::format("{} ranks", members_of(about.members).size());
   return about.description.empty() || about.description == about.name ? about.name
                                                                       : about.name + " " + about.description;
 }

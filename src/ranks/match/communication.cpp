@@ -150,6 +150,8 @@ StatedCollective stated_by(std::string_view text) {
     if (key == "Process Group Description") stated.description = value;
     if (key == "Process Group Ranks") stated.members = value;
     if (key == "Seq") stated.number = whole(value);
+    if (key == "Comms Id" && !value.empty() && value != "0")
+      stated.identity = std::max<uint64_t>(std::hash<std::string_view>{}(value), 1);
     if (key == "dtype")
       if (const int64_t bytes = bytes_of_type(value); bytes > 0) stated.element_bytes = bytes;
   }

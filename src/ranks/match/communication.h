@@ -43,6 +43,7 @@ struct StatedCollective {
   int64_t element_bytes = -1;
   int64_t group_size = -1;
   int64_t number = -1;       // among those of its group, as torch.distributed counts them ("Seq")
+  uint64_t identity = 0;     // a hash of torch's "Comms Id", which one collective has on all of its ranks; 0 = none
   std::string_view group;    // name of the communicator (torch: of the process group)
   std::string_view members;  // "[0, 1, 2, 3]"
   std::string_view description;

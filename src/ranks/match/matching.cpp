@@ -14,26 +14,7 @@ namespace {
 
 constexpr size_t kBuffered = 64;  // arrivals of a run in memory
 
-// Communicators whose collectives the program numbers on every rank, and the smallest number. Ranks whose recordings
-// begin or end at other collectives meet by these numbers.
 using Numbered = std::map<uint32_t, int64_t>;
-
-Numbered numbered_on_all(std::span<const RankRun> runs) {
-  Numbered out;
-  std::set<uint32_t> without;
-  for (const RankRun& run : runs)
-    for (const uint32_t communicator : run.communicators) {
-      const auto first = run.numbered.find(communicator);
-      if (first == run.numbered.end()) {
-        without.insert(communicator);
-        continue;
-      }
-      const auto [known, fresh] = out.try_emplace(communicator, first->second);
-      if (!fresh) known->second = std::min(known->second, first->second);
-    }
-  for (const uint32_t communicator : without) out.erase(communicator);
-  return out;
-}
 
 class ArrivalReader {
  public:
@@ -78,6 +59,23 @@ bool ends_together(Operation operation) {
 }
 
 }  // namespace
+
+std::map<uint32_t, int64_t> numbered_on_all(std::span<const RankRun> runs) {
+  Numbered out;
+  std::set<uint32_t> without;
+  for (const RankRun& run : runs)
+    for (const uint32_t communicator : run.communicators) {
+      const auto first = run.numbered.find(communicator);
+      if (first == run.numbered.end()) {
+        without.insert(communicator);
+        continue;
+      }
+      const auto [known, fresh] = out.try_emplace(communicator, first->second);
+      if (!fresh) known->second = std::min(known->second, first->second);
+    }
+  for (const uint32_t communicator : without) out.erase(communicator);
+  return out;
+}
 
 Status match_collectives(std::span<const RankRun> runs, const Spool<Arrival>& spool,
                          const std::function<void(std::span<Participant>, bool)>& visit) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -17,6 +18,10 @@ struct Participant {
   uint32_t run;  // place in the list of runs
   Arrival arrival;
 };
+
+/// Communicators whose collectives the program numbers on every rank, and the smallest number. Ranks whose recordings
+/// begin or end at other collectives meet by these numbers.
+std::map<uint32_t, int64_t> numbered_on_all(std::span<const RankRun> runs);
 
 /// Visits every collective with its participants, ascending by run. Collectives that some rank of the communicator
 /// lacks come last, with complete = false. Reads all ranks side by side; memory is bounded by how many collectives they

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ranks/match/identities.h"
 #include "ranks/match/matching.h"
 #include "ranks/read/load.h"
 
@@ -24,7 +25,7 @@ Status survey(std::span<const std::shared_ptr<const trace::Trace>> traces, std::
   return {};
 }
 
-Result<std::vector<Alignment>> align(const TraceSurvey& surveyed, std::span<const size_t> which) {
+Result<std::vector<Alignment>> align(TraceSurvey& surveyed, std::span<const size_t> which) {
   std::vector<RankRun> runs;
   for (const size_t trace : which) runs.push_back(surveyed.traces[trace].runs[0]);
   std::vector<Alignment> alignments(runs.size());
@@ -32,6 +33,9 @@ Result<std::vector<Alignment>> align(const TraceSurvey& surveyed, std::span<cons
   // Without a real-time clock in one of them, none helps.
   if (std::ranges::any_of(runs, [](const RankRun& run) { return !run.has_realtime; }))
     for (RankRun& run : runs) run.clock_shift = 0;
+  std::vector<RankRun*> each;
+  for (RankRun& run : runs) each.push_back(&run);
+  TACHO_TRY(match_by_identity(each, surveyed.spools, surveyed.names));
   TACHO_ASSIGN(std::vector<RunClock> clocks, relate_clocks(runs, surveyed.spools));
   drop_equal_clocks(runs, clocks);
   const auto shared = std::make_shared<const std::vector<RunClock>>(std::move(clocks));

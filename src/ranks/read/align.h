@@ -42,7 +42,7 @@ Status survey(std::span<const std::shared_ptr<const trace::Trace>> traces, std::
               TraceSurvey& found);
 
 /// One for each of the surveyed traces `which`; the first is always related. Clocks of one known host are never
-/// corrected.
-Result<std::vector<Alignment>> align(const TraceSurvey& surveyed, std::span<const size_t> which);
+/// corrected. Adds to the survey's names and spools.
+Result<std::vector<Alignment>> align(TraceSurvey& surveyed, std::span<const size_t> which);
 
 }  // namespace tacho::ranks

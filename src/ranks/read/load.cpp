@@ -15,6 +15,7 @@
 #include "base/files/temporary.h"
 #include "format/format.h"
 #include "format/source/names.h"
+#include "ranks/match/identities.h"
 #include "ranks/read/rank_pass.h"
 #include "ranks/read/recordings.h"
 #include "trace/read/rows.h"
@@ -466,7 +467,10 @@ Status load_job(const std::vector<std::string>& inputs, Job& job) {
   std::error_code error;
   const bool folder = inputs.size() == 1 && fs::is_directory(inputs[0], error);
   TACHO_TRY(keep_one_job(folder ? inputs[0] : std::string(), readable, job));
-  return pass_by_period(take_runs(readable, job), job);
+  TACHO_TRY(pass_by_period(take_runs(readable, job), job));
+  std::vector<RankRun*> runs;
+  for (RankRun& run : job.runs) runs.push_back(&run);
+  return match_by_identity(runs, job.spools, job.names);
 }
 
 }  // namespace tacho::ranks

@@ -96,14 +96,15 @@ RankKernels::Collective RankKernels::by_arguments(int64_t arguments, size_t plac
   }
   StatedCollective stated = kept;
   if (stated.operation == Operation::kUnknown) stated.operation = operations_[place];
-  return {stated.operation, communicator, message_bytes(stated, stated.group_size), stated.number};
+  return {stated.operation, communicator,    message_bytes(stated, stated.group_size),
+          stated.number,    stated.identity, stated.group_size};
 }
 
 // Of a kernel that carries out several: the whole of their messages; no operation when they differ.
 RankKernels::Collective RankKernels::by_marks(const std::vector<int64_t>& labels, size_t place) {
   const auto stated_of = [&](int64_t label) { return stated_by(trace::text<column::Label::name>(*trace_, label)); };
   const StatedCollective first = stated_of(labels.front());
-  Collective all{first.operation, names_->communicator(first), 0, first.number};
+  Collective all{first.operation, names_->communicator(first), 0, first.number, first.identity, first.group_size};
   for (const int64_t label : labels) {
     const StatedCollective stated = stated_of(label);
     if (stated.operation != all.operation) all.operation = Operation::kUnknown;

@@ -20,8 +20,10 @@ class RankKernels {
   struct Collective {
     Operation operation = Operation::kUnknown;
     uint32_t communicator = 0;
-    int64_t bytes = 0;    // message_bytes(); 0 = unknown
-    int64_t number = -1;  // StatedCollective::number
+    int64_t bytes = 0;        // message_bytes(); 0 = unknown
+    int64_t number = -1;      // StatedCollective::number
+    uint64_t identity = 0;    // StatedCollective::identity
+    int64_t group_size = -1;  // as stated; -1 = unknown
   };
 
   /// `process`: a row; 0 = all of the trace, which must outlive this, as must `names`. Errors: damaged data.

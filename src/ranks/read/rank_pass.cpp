@@ -2,6 +2,8 @@
 #include "ranks/read/rank_pass.h"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 #include <unordered_map>
 
 #include "base/saturating.h"
@@ -283,8 +285,10 @@ class Pass {
     uint32_t count = 0;             // collectives so far
     int64_t first = -1, last = -1;  // the program's numbers of them
     bool ascending = true;          // all have one, each above the last
+    bool identified = true;         // all have an identity
   };
   std::unordered_map<uint32_t, Numbering> sequences_;  // by communicator
+  std::set<uint64_t> identities_;                      // the least of them
   int32_t count_step_ = -2;                            // the step that the counts below are of
   int64_t kernel_count_ = 0, copy_count_ = 0;
   std::vector<int64_t> kernel_launches_;
@@ -334,9 +338,10 @@ void Pass::take(const MpiOperation& called) {
     arrival.communicator = called.communicator;
     arrival.sequence = called.sequence;
     arrival.number = arrival.previous_number = -1;
+    arrival.group_size = -1;
     Numbering& numbering = sequences_[called.communicator];
     numbering.count = std::max(numbering.count, called.sequence + 1);
-    numbering.ascending = false;  // MPI's own sequence tells
+    numbering.ascending = numbering.identified = false;  // MPI's own sequence tells
     arrive(arrival, step);
   } else {
     stretch_.add_mpi(start, end);
@@ -376,6 +381,13 @@ void Pass::take(const GpuOperation& operation, int64_t process) {
     Numbering& numbering = sequences_[collective->communicator];
     arrival.sequence = numbering.count++;
     arrival.number = collective->number;
+    arrival.identity = collective->identity;
+    arrival.group_size = static_cast<int32_t>(std::clamp<int64_t>(collective->group_size, -1, INT32_MAX));
+    if (arrival.identity == 0)
+      numbering.identified = false;
+    else
+      identities_.insert(arrival.identity);
+    if (identities_.size() > RankRun::kMostIdentities) identities_.erase(std::prev(identities_.end()));
     if (arrival.sequence == 0) numbering.first = arrival.number;
     numbering.ascending = numbering.ascending && arrival.number > numbering.last;
     numbering.last = arrival.number;
@@ -439,11 +451,15 @@ Status Pass::leave(Spools& spools) {
   run_.steps_from = marks_.from;
   run_.first_step = marks_.first;
   run_.numbered.clear();
+  run_.identified.clear();
   for (const auto& [communicator, numbering] : sequences_) {
     run_.communicators.push_back(communicator);
     if (numbering.ascending && numbering.first >= 0) run_.numbered[communicator] = numbering.first;
+    if (numbering.identified) run_.identified.push_back(communicator);
   }
   std::sort(run_.communicators.begin(), run_.communicators.end());
+  std::sort(run_.identified.begin(), run_.identified.end());
+  run_.identities.assign(identities_.begin(), identities_.end());
   run_.arrivals = arrivals_.size();
   TACHO_ASSIGN(run_.spool_at, spools.arrivals.append(arrivals_));
   run_.steps = steps.size();

@@ -60,6 +60,12 @@ uint32_t Names::communicator(const std::string& identity, const Communicator& ab
   return found->second;
 }
 
+uint32_t Names::new_communicator(const Communicator& about) {
+  const std::lock_guard lock(mutex_);
+  communicators_.push_back(about);
+  return static_cast<uint32_t>(communicators_.size() - 1);
+}
+
 Result<SpoolFile> SpoolFile::create() {
   SpoolFile spool;
   TACHO_ASSIGN(spool.file_, TemporaryFile::create());

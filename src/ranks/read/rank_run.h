@@ -50,8 +50,10 @@ struct Arrival {
   uint32_t previous_communicator,
       previous_sequence;            // of the collective that ended at `from`; kNobody = none
   int64_t number, previous_number;  // as the program counts its collectives ("Seq"); -1 = it does not tell
+  uint64_t identity;                // StatedCollective::identity; 0 = none
   Operation operation;
   bool by_host;         // a call of MPI, no kernel
+  int32_t group_size;   // as the file says; -1 = unknown
   NamedTime kernel[3];  // that took the most time in the stretch
   NamedTime call[2];    // API calls of the host that took the most time in the stretch
   NamedTime range[2];   // ranges of the program, likewise
@@ -113,6 +115,11 @@ struct RankRun {
   /// By communicator: the program's number of the first collective, where it numbers all of them, ascending.
   std::map<uint32_t, int64_t> numbered;
   std::vector<std::string> remarks;
+  /// The communicators of whose collectives every one has an identity, ascending.
+  std::vector<uint32_t> identified;
+  /// Different identities, ascending: all of them, or the least kMostIdentities.
+  std::vector<uint64_t> identities;
+  static constexpr size_t kMostIdentities = 512;
 };
 
 /// Names and communicators of all ranks. Safe to use from several threads.
@@ -128,6 +135,8 @@ class Names {
   /// One of MPI's, by an identity that is the same on all of its ranks.
   uint32_t communicator(const std::string& identity, const Communicator& about);
   Communicator communicator(uint32_t number) const;
+  /// One that nothing names, apart from all others.
+  uint32_t new_communicator(const Communicator& about);
   /// The communicator of all collectives of which the files say neither group nor members; UINT32_MAX = none.
   uint32_t unnamed_communicator() const;
   uint32_t communicators() const;

@@ -121,14 +121,26 @@ bool ran_apart(const Window& a, const Window& b) {
   return std::max(a.first, b.first) - std::min(a.last, b.last) > kHour;
 }
 
+// Of ascending numbers.
+bool share_any(const std::vector<uint64_t>& a, const std::vector<uint64_t>& b) {
+  auto left = a.begin(), right = b.begin();
+  while (left != a.end() && right != b.end()) {
+    if (*left == *right) return true;
+    ++(*left < *right ? left : right);
+  }
+  return false;
+}
+
 // Whether both take part in a group of ranks that the program named. Where no group has a name, ranks of one job take
-// part in about as many collectives, and all of them or none have a number.
+// part in about as many collectives, and all of them or none have a number. An identity that both have is one
+// collective.
 bool share_group(const RankRun& a, const RankRun& b, uint32_t unnamed) {
+  if (share_any(a.identities, b.identities)) return true;
   const auto only_unnamed = [unnamed](const RankRun& run) {
     return run.communicators.size() == 1 && run.communicators[0] == unnamed;
   };
   if (only_unnamed(a) && only_unnamed(b))
-    return (a.rank == kUnknown) == (b.rank == kUnknown) &&
+    return (a.identities.empty() || b.identities.empty()) && (a.rank == kUnknown) == (b.rank == kUnknown) &&
            10 * std::min(a.arrivals, b.arrivals) >= 9 * std::max(a.arrivals, b.arrivals);
   return std::ranges::any_of(a.communicators, [&](uint32_t each) {
     return each != unnamed && std::ranges::find(b.communicators, each) != b.communicators.end();

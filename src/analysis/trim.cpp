@@ -120,9 +120,29 @@ int64_t distance(std::pair<int64_t, int64_t> a, std::pair<int64_t, int64_t> b) {
   return __builtin_sub_overflow(b.first, a.second, &gap) ? std::numeric_limits<int64_t>::max() : gap;
 }
 
-// Whose devices a trace's are, if they have no uuid: its host's, else its rank's, else its own.
-std::string machine_of(const trace::Trace& trace, size_t input) {
-  if (const std::string host = host_of(trace); !host.empty()) return "host " + host;
+// Whose devices the traces of a merge are, if they have no uuid: their host's, else their rank's, else their own.
+class DeviceOwners {
+ public:
+  /// 0 for the first machine, else `first_process`, a process of the trace's.
+  int64_t owner(const trace::Trace& trace, const TracedMachine& machine, size_t input, int64_t first_process) {
+    std::string name;
+    if (machine.host.empty()) {
+      name = without_host(trace, input);
+    } else {
+      auto known = std::ranges::find_if(machines_, [&](const TracedMachine& each) { return each.is(machine); });
+      if (known == machines_.end()) known = machines_.insert(known, machine);
+      name = fmt::format("machine {}", known - machines_.begin());
+    }
+    return owners_.try_emplace(name, owners_.empty() ? 0 : first_process).first->second;
+  }
+
+ private:
+  static std::string without_host(const trace::Trace& trace, size_t input);
+  std::vector<TracedMachine> machines_;
+  std::map<std::string, int64_t> owners_;
+};
+
+std::string DeviceOwners::without_host(const trace::Trace& trace, size_t input) {
   for (int64_t process = 1; process < trace.rows(Table::kProcess); ++process)
     if (const int64_t rank = trace.cell(Table::kProcess, process, column::Process::rank); rank != kUnknown)
       return fmt::format("rank {}", rank);
@@ -131,52 +151,68 @@ std::string machine_of(const trace::Trace& trace, size_t input) {
 
 }  // namespace
 
-std::string host_of(const trace::Trace& trace) {
+bool TracedMachine::is(const TracedMachine& other) const {
+  constexpr int64_t kStep = 1'000'000'000;  // ns; by less the real-time clock is set while a machine runs
+  if (host.empty() || host != other.host) return false;
+  return booted == kUnknown || other.booted == kUnknown ||
+         (booted - other.booted <= kStep && other.booted - booted <= kStep);
+}
+
+Result<TracedMachine> traced_machine(const trace::Trace& trace) {
+  TracedMachine machine;
+  for (int64_t process = 1; process < trace.rows(Table::kProcess) && machine.host.empty(); ++process)
+    machine.host = trace::text<column::Process::host>(trace, process);
+  // The clocks of a merged trace are those of its first recording.
   for (int64_t process = 1; process < trace.rows(Table::kProcess); ++process)
-    if (const auto host = trace.text(Table::kProcess, process, column::Process::host); !host.empty())
-      return std::string(host);
-  return {};
+    if (trace::cell<column::Process::run>(trace, process) > 0) return machine;
+  using C = column::Clock;
+  Status status;
+  for (const auto& clocks : trace::chunks<C::boottime, C::realtime, C::device>(trace, status))
+    for (size_t i = 0; i < clocks.size() && machine.booted == kUnknown; ++i)
+      if (clocks.device[i] == 0 && clocks.boottime[i] > 0 && clocks.realtime[i] > 0)
+        machine.booted = clocks.realtime[i] - clocks.boottime[i];
+  TACHO_TRY(status);
+  return machine;
 }
 
 Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& writer, std::vector<std::string>& notes) {
   if (inputs.empty()) return fail("nothing to merge");
   std::optional<Anchor> first_anchor;
-  std::string first_host;
+  TracedMachine first_machine;
   bool have_clocks = false;
   int64_t next_run = 0;
   size_t unaligned = 0;
-  std::map<std::string, int64_t> owners;  // of devices, by machine: 0 for the first one's, else a process of it
-  std::string before;                     // what an input says of the traces that it was merged from
+  DeviceOwners owners;
+  std::string before;  // what an input says of the traces that it was merged from
   for (size_t i = 0; i < inputs.size(); ++i) {
     const trace::Trace& trace = *inputs[i].trace;
     if (trace.aggregated())
       return fail("{}: recorded with --aggregate: it holds no events that could be merged", inputs[i].name);
     TACHO_ASSIGN(const std::optional<Anchor> anchor, anchor_of(trace));
+    TACHO_ASSIGN(const TracedMachine machine, traced_machine(trace));
     trace::CopyOptions options;
     options.run = next_run;
-    options.device_owner = [&, i](int64_t first_process) {
-      return owners.try_emplace(machine_of(trace, i), owners.empty() ? 0 : first_process).first->second;
-    };
+    options.device_owner = [&, i](int64_t first_process) { return owners.owner(trace, machine, i, first_process); };
     int64_t runs = 1;
     for (int64_t process = 1; process < trace.rows(Table::kProcess); ++process)
       runs = std::max(runs, trace.cell(Table::kProcess, process, column::Process::run) + 1);
     next_run += runs;
     options.clocks = !have_clocks;
-    const std::string host = host_of(trace);
     if (const auto clocks = trace.property(Table::kEnd, 0, kClocks);
         before.empty() && clocks && clocks->starts_with(kUnaligned))
       before = *clocks;
-    const bool one_clock = anchor && first_anchor && !host.empty() && host == first_host;
+    const bool one_clock = anchor && first_anchor && machine.is(first_machine);
     if (i > 0 && !inputs[i].related && !one_clock) ++unaligned;
     if (i == 0) {
       first_anchor = anchor;
-      first_host = host;
+      first_machine = machine;
     } else if (inputs[i].time_map) {
       options.time_map = inputs[i].time_map;
     } else if (anchor && first_anchor) {
       // Within one boot of a machine the clocks agree but for adjustments of the real-time clock.
       const int64_t shift = (anchor->realtime - first_anchor->realtime) - (anchor->raw - first_anchor->raw);
-      if (host != first_host || shift > 1'000'000'000 || shift < -1'000'000'000) options.time_shift = shift;
+      const bool apart = machine.host != first_machine.host || (!machine.host.empty() && !machine.is(first_machine));
+      if (apart || shift > 1'000'000'000 || shift < -1'000'000'000) options.time_shift = shift;
     } else {
       const int64_t apart = distance(inputs[0].trace->time_range(), trace.time_range());
       constexpr int64_t kFar = 3'600'000'000'000;  // ns: further apart, they do not show one job

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "event/schema.h"
 #include "trace/trace.h"
 #include "trace/write/writer.h"
 
@@ -30,8 +31,16 @@ struct MergeInput {
   bool related = false;  // its clock was compared with the first one's, by calls that both took part in
 };
 
-/// The host of the first process that has one; "" if none has.
-std::string host_of(const trace::Trace& trace);
+/// On which machine a trace was recorded, as far as it tells.
+struct TracedMachine {
+  std::string host;                  // of the first process that has one; "" if none has
+  int64_t booted = event::kUnknown;  // when it was started, ns of CLOCK_REALTIME
+  /// Whether this is surely the same machine: both hosts have one name, and no other start, as two nodes would have
+  /// that share a name.
+  bool is(const TracedMachine& other) const;
+};
+/// Errors: damaged data.
+Result<TracedMachine> traced_machine(const trace::Trace& trace);
 
 /// Copies all inputs. Each becomes its own run, so that processes with equal pids stay apart. Shifts traces of other
 /// machines so that equal times of CLOCK_REALTIME coincide. A trace that does not say how its clock relates to the

@@ -48,11 +48,21 @@ TEST(Merge, TimesThatLieFarApartBeginTogether) {
   }
 }
 
+struct OneKernel {
+  std::string host;
+  int64_t rank;
+  std::string uuid;
+  int64_t booted = 0;  // s; 0 = not known
+};
+
 // How many devices there are when traces of one kernel each, on a GPU 0 of this host, rank and uuid, are merged.
-int64_t devices_of(const std::vector<std::tuple<std::string, int64_t, std::string>>& machines) {
+int64_t devices_of(const std::vector<OneKernel>& machines) {
   std::vector<MergeInput> inputs;
-  for (const auto& [host, rank, uuid] : machines) {
+  for (const auto& [host, rank, uuid, booted] : machines) {
     TraceMaker made;
+    if (booted != 0)
+      made.writer().add(
+          event::row::Clock{.raw = 500, .monotonic = 500, .boottime = 700, .realtime = booted * 1'000'000'000 + 700});
     const int64_t device = made.writer().dimension(event::row::Device{.kind = event::DeviceKind::kGpu,
                                                                       .index = 0,
                                                                       .name = made.writer().string("GPU 0"),
@@ -75,6 +85,10 @@ TEST(Merge, DevicesOfTwoMachinesStayApart) {
   EXPECT_EQ(devices_of({{"", 3, ""}, {"", 3, ""}}), 1);
   EXPECT_EQ(devices_of({{"", kNone, ""}, {"", kNone, ""}}), 2);
   EXPECT_EQ(devices_of({{"a", kNone, "GPU-1"}, {"b", kNone, "GPU-1"}}), 1);
+  // Of one name, by when they were started.
+  EXPECT_EQ(devices_of({{"a", kNone, "", 1'790'000'000}, {"a", kNone, "", 1'790'000'100}}), 2);
+  EXPECT_EQ(devices_of({{"a", kNone, "", 1'790'000'000}, {"a", kNone, "", 1'790'000'000}}), 1);
+  EXPECT_EQ(devices_of({{"a", kNone, "", 1'790'000'000}, {"a", kNone, ""}}), 1);
 }
 
 TEST(LaunchDelay, WithoutApiCallsSaysWhatIsMissing) {

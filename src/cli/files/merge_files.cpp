@@ -17,7 +17,7 @@ namespace {
 // What is known about the clocks of `files`, for people, also as notes in the trace. Returns the trace's property
 // "clocks" for files that are all aligned.
 std::string tell_clocks(const std::vector<std::string>& files, const std::vector<ranks::Alignment>& alignments,
-                        const std::vector<std::string>& hosts, trace::TraceWriter& writer,
+                        const std::vector<analysis::TracedMachine>& machines, trace::TraceWriter& writer,
                         std::vector<std::string>& notes) {
   size_t corrected = 0, unaligned = 0, within = 0;
   double residual = 0;
@@ -28,7 +28,7 @@ std::string tell_clocks(const std::vector<std::string>& files, const std::vector
   };
   for (size_t i = 1; i < files.size(); ++i) {
     const ranks::Alignment& alignment = alignments[i];
-    const bool same_host = !hosts[i].empty() && hosts[i] == hosts[0];
+    const bool same_host = machines[i].is(machines[0]);
     if (!alignment.related) {
       if (same_host) continue;
       ++unaligned;
@@ -88,14 +88,16 @@ Status TraceFiles::merge(std::span<const size_t> which, trace::TraceWriter& writ
                          std::vector<std::string>& notes) const {
   std::vector<analysis::MergeInput> inputs;
   std::vector<size_t> places;
-  std::vector<std::string> files, hosts;
+  std::vector<std::string> files;
+  std::vector<analysis::TracedMachine> machines;
   bool events = true, unaligned = false;
   for (const size_t at : which) {
     const std::shared_ptr<const trace::Trace>& one = trace(at);
     inputs.push_back({one, name(at), {}});
     places.push_back(kept_[at]);
     files.push_back(name(at));
-    hosts.push_back(analysis::host_of(*one));
+    TACHO_ASSIGN(analysis::TracedMachine machine, analysis::traced_machine(*one));
+    machines.push_back(std::move(machine));
     events = events && !one->aggregated();
     unaligned = unaligned || !analysis::unaligned_sentence(*one).empty();
   }
@@ -106,7 +108,7 @@ Status TraceFiles::merge(std::span<const size_t> which, trace::TraceWriter& writ
       inputs[i].time_map = alignments[i].map;
       inputs[i].related = alignments[i].related;
     }
-    clocks = tell_clocks(files, alignments, hosts, writer, notes);
+    clocks = tell_clocks(files, alignments, machines, writer, notes);
   }
   TACHO_TRY(analysis::merge_into(inputs, writer, notes));
   if (!clocks.empty() && !unaligned) writer.property(event::Table::kEnd, 0, "clocks", clocks);

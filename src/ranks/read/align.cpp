@@ -35,6 +35,7 @@ Result<std::vector<Alignment>> align(TraceSurvey& surveyed, std::span<const size
     for (RankRun& run : runs) run.clock_shift = 0;
   std::vector<RankRun*> each;
   for (RankRun& run : runs) each.push_back(&run);
+  keep_machines_apart(each);
   TACHO_TRY(match_by_identity(each, surveyed.spools, surveyed.names));
   TACHO_ASSIGN(std::vector<RunClock> clocks, relate_clocks(runs, surveyed.spools));
   drop_equal_clocks(runs, clocks);

@@ -162,8 +162,10 @@ Result<std::vector<RankRun>> runs_of(const trace::Trace& trace, const std::strin
     runs.clear();
     runs.push_back(std::move(run));
   }
+  TACHO_ASSIGN(const analysis::TracedMachine machine, analysis::traced_machine(trace));
   for (RankRun& run : runs) {
     run.file = file;
+    run.booted = machine.booted;
     run.device = gpu_of(trace, run.process);
     TACHO_TRY(find_realtime(trace, run));
     if (const auto world = trace.property(Table::kEnd, 0, "kineto.world_size"))
@@ -189,6 +191,18 @@ Result<PassedTrace> pass_over_runs(const trace::Trace& trace, const std::string&
     recordings.insert(trace.cell(Table::kProcess, process, column::Process::run));
   passed.recordings = std::max<size_t>(recordings.size(), 1);
   return passed;
+}
+
+void keep_machines_apart(std::span<RankRun* const> runs) {
+  std::map<std::string, std::vector<analysis::TracedMachine>> known;  // by name
+  for (RankRun* const run : runs) {
+    if (run->host.empty()) continue;
+    const analysis::TracedMachine machine{run->host, run->booted};
+    std::vector<analysis::TracedMachine>& of_name = known[run->host];
+    auto same = std::ranges::find_if(of_name, [&](const auto& each) { return each.is(machine); });
+    if (same == of_name.end()) same = of_name.insert(same, machine);
+    if (same != of_name.begin()) run->host += fmt::format(" ({})", same - of_name.begin() + 1);
+  }
 }
 
 bool tells_of_ranks(const trace::Trace& trace) {
@@ -464,6 +478,10 @@ Status load_job(const std::vector<std::string>& inputs, Job& job) {
   TACHO_ASSIGN(job.spools, Spools::create());
   TACHO_ASSIGN(std::vector<OpenedFile> opened, open_all(files, job));
   TACHO_ASSIGN(std::vector<OpenedFile*> readable, readable_of(opened, job));
+  std::vector<RankRun*> passed;
+  for (OpenedFile* const file : readable)
+    for (RankRun& run : file->passed.runs) passed.push_back(&run);
+  keep_machines_apart(passed);
   std::error_code error;
   const bool folder = inputs.size() == 1 && fs::is_directory(inputs[0], error);
   TACHO_TRY(keep_one_job(folder ? inputs[0] : std::string(), readable, job));

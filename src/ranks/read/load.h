@@ -1,6 +1,7 @@
 // From files and folders to runs: which files are traces, whose rank each is, and a pass over each of them.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ Result<std::vector<RankRun>> runs_of(const trace::Trace& trace, const std::strin
 /// The runs of a trace after their passes, by steps as long as `period` where nothing marks them.
 Result<PassedTrace> pass_over_runs(const trace::Trace& trace, const std::string& file, const Period& period,
                                    Names& names, Spools& spools);
+
+/// Numbers the hosts of runs that have one name and were started at different times: "node", "node (2)".
+void keep_machines_apart(std::span<RankRun* const> runs);
 
 /// Whether a trace is one for these answers: it holds several ranks, messages of MPI, or kernels of collectives.
 bool tells_of_ranks(const trace::Trace& trace);

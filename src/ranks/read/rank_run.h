@@ -91,7 +91,8 @@ struct MessageEvent {
 struct RankRun {
   std::string file;
   int64_t rank = kUnknown;
-  std::string host, program;
+  std::string host, program;  // keep_machines_apart() gives hosts of one name different ones
+  int64_t booted = kUnknown;  // when the host was started, ns of CLOCK_REALTIME
   std::string
       device;  // name of its GPU, where all of its GPU work has the same one; "" = not known, or a part of a GPU
   int64_t process = 0;      // row of table process, 0 = all of the file
@@ -114,12 +115,12 @@ struct RankRun {
   std::vector<uint32_t> communicators;  // of its collectives, ascending
   /// By communicator: the program's number of the first collective, where it numbers all of them, ascending.
   std::map<uint32_t, int64_t> numbered;
-  std::vector<std::string> remarks;
   /// The communicators of whose collectives every one has an identity, ascending.
   std::vector<uint32_t> identified;
   /// Different identities, ascending: all of them, or the least kMostIdentities.
   std::vector<uint64_t> identities;
   static constexpr size_t kMostIdentities = 512;
+  std::vector<std::string> remarks;
 };
 
 /// Names and communicators of all ranks. Safe to use from several threads.
@@ -134,9 +135,9 @@ class Names {
   uint32_t communicator(const StatedCollective& stated);
   /// One of MPI's, by an identity that is the same on all of its ranks.
   uint32_t communicator(const std::string& identity, const Communicator& about);
-  Communicator communicator(uint32_t number) const;
   /// One that nothing names, apart from all others.
   uint32_t new_communicator(const Communicator& about);
+  Communicator communicator(uint32_t number) const;
   /// The communicator of all collectives of which the files say neither group nor members; UINT32_MAX = none.
   uint32_t unnamed_communicator() const;
   uint32_t communicators() const;

@@ -101,11 +101,56 @@ class OneRank(Order):
         wanted = self.compare({"traceEvents": steps(83, 0) + other}, range(8))
         self.assertEqual([row[4] for row in wanted["kernels"]], [0, 1])
 
+    def test_work_before_all_else(self):
+        events = steps(83, 0)
+        works = [event for event in events if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
+        wanted = self.picture(self.written("t.json", {"traceEvents": events}))
+        self.assertEqual(self.picture(self.written("t.json", {"traceEvents": works + [each for each in events if each not in works]})), wanted)
+
     def test_recorded_files(self):
         harness.need_data()
         for name in ("kineto_mi250_toy_rocm6.2", "kineto_h100_qwen1.5-0.5b"):
             with gzip.open(DATA / "traces" / f"{name}.json.gz") as file:
                 self.compare(json.load(file), range(2))
+
+
+class SeveralRanks(Order):
+    """Ranks whose correlations and External ids are equal, put into one file and shuffled."""
+
+    def whose(self, path):
+        return self.query(path, "select k.name, p.pid, count(*), sum(w.start), count(distinct v.id) " + WORK.format("dispatch") +
+                          "join tacho.kernel k on k.id = w.dim group by 1, 2 order by 1, 2")
+
+    def shuffled(self, events, seeds):
+        wanted = self.whose(self.written("t.json", {"traceEvents": events}))
+        for seed in seeds:
+            mixed = list(events)
+            random.Random(seed).shuffle(mixed)
+            self.assertEqual(self.whose(self.written("t.json", {"traceEvents": mixed})), wanted, seed)
+        return wanted
+
+    def test_ranks_with_gpus_of_their_own(self):
+        for count in (1, 6):
+            wanted = self.compare({"traceEvents": steps(83, 0, count=count) + steps(84, 1, at=1007, count=count, name="other")}, range(8))
+            self.assertEqual([[row[0], row[1], row[4]] for row in wanted["kernels"]], [["k", 83, 0], ["other", 84, 1]])
+
+    def test_ranks_that_have_gpus_of_one_number(self):
+        for count in (2, 6):
+            events = [event for number in range(3) for event in steps(83 + number, 0, at=1000 + 7 * number, count=count, name=f"k{number}")]
+            wanted = self.shuffled(events, range(8))
+            self.assertEqual([row[:3] for row in wanted], [[f"k{number}", 83 + number, count] for number in range(3)])
+        mixed = list(events)
+        random.Random(1).shuffle(mixed)
+        self.assertIn("share correlations", self.info(self.written("t.json", {"traceEvents": mixed})))
+
+    def test_a_rank_that_launches_first_and_runs_last(self):
+        # By time alone rank 83's kernels would be 84's. Only 84 has the last correlations: GPU 1 is its own.
+        events = steps(83, 0, count=3) + steps(84, 1, at=1002, count=5, name="other")
+        for event in events:
+            if event.get("cat", "") in ("kernel", "gpu_memcpy", "gpu_memset") and event["pid"] == 0:
+                event["ts"] += 15
+        wanted = self.shuffled(events, range(8))
+        self.assertEqual([row[:3] for row in wanted], [["k", 83, 3], ["other", 84, 5]])
 
 
 if __name__ == "__main__":

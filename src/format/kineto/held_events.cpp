@@ -41,11 +41,16 @@ Result<HeldEvents::Whose> HeldEvents::get(int64_t place, int64_t end, Event& eve
   buffer_ = "{";
   if (end >= 0) buffer_.append(text(end, of_end)).append(",");  // of members that both have the last one counts
   buffer_.append(members).append("}");
-  const size_t size = buffer_.size();
-  buffer_.append(json::InputWindow::kPadding, '\0');
-  JsonTokens json(buffer_.data(), buffer_.data() + size, &unescaped_);
-  if (parse_event(json, event) != JsonOutcome::kOk) return fail("temporary file: an event cannot be read back");
+  TACHO_TRY(parse(buffer_, event));
   return head.whose;
+}
+
+Status HeldEvents::parse(std::string& text, Event& event) {
+  const size_t size = text.size();
+  text.append(json::InputWindow::kPadding, '\0');
+  JsonTokens json(text.data(), text.data() + size, &unescaped_);
+  if (parse_event(json, event) != JsonOutcome::kOk) return fail("temporary file: an event cannot be read back");
+  return {};
 }
 
 }  // namespace tacho::format::kineto

@@ -28,6 +28,9 @@ class HeldEvents {
   /// Parses the event at `place`, with the members that only the event at `end` (-1 = none) has. `event` is valid until
   /// the next call.
   Result<Whose> get(int64_t place, int64_t end, Event& event);
+  /// Parses the text of an event that is kept elsewhere. `event` is valid as long as `text` stays; room for
+  /// json::InputWindow::kPadding bytes is added to it.
+  Status parse(std::string& text, Event& event);
 
  private:
   struct Head {

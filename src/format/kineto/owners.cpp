@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/saturating.h"
 #include "format/import/words.h"
 
 namespace tacho::format::kineto {
@@ -178,7 +179,10 @@ void Owners::host_seen(const Event& event, bool is_call) {
     host.ranked = true;
   }
   current_ = key;
-  if (sorted_ || mixed_) call_seen(event, static_cast<size_t>(place->second));
+  if (event.correlation == kUnknown || event.correlation == 0) return;
+  if (sorted_ || mixed_) call_seen(event.correlation, event.time, static_cast<size_t>(place->second));
+  if (is_call && event.time != kUnknown && !in_order())
+    loose_calls_.add({event.time, event.correlation, place->second});
 }
 
 void Owners::in_time(const Event& event) {
@@ -193,8 +197,7 @@ int64_t* Owners::known_call(int64_t correlation, int64_t host) {
   return nullptr;
 }
 
-void Owners::call_seen(const Event& event, size_t host) {
-  if (event.correlation == kUnknown || event.correlation == 0) return;
+void Owners::call_seen(int64_t correlation, int64_t time, size_t host) {
   const auto of = static_cast<int64_t>(host);
   if (calls_.size() >= kMostCalls) {
     if (mixed_)
@@ -203,12 +206,12 @@ void Owners::call_seen(const Event& event, size_t host) {
     calls_.clear();
   }
   if (mixed_) {
-    if (const int64_t* const before = known_call(event.correlation, of))
-      ordered_calls_.erase(ordered({event.correlation, of}, *before));
-    ordered_calls_.insert(ordered({event.correlation, of}, event.time * 2));
+    if (const int64_t* const before = known_call(correlation, of))
+      ordered_calls_.erase(ordered({correlation, of}, *before));
+    ordered_calls_.insert(ordered({correlation, of}, time * 2));
   }
-  older_calls_.erase({event.correlation, of});
-  calls_[{event.correlation, of}] = event.time * 2;
+  older_calls_.erase({correlation, of});
+  calls_[{correlation, of}] = time * 2;
 }
 
 void Owners::call_has_work(int64_t correlation, int64_t host) {
@@ -252,13 +255,31 @@ size_t Owners::caller(const Event& event) {
     device.value() = best.host;
   else if (device->second != best.host)
     device.value() = kShared;
-  if (device->second == kShared && !told_shared_) {
-    writer_.note(0, event::NoteSeverity::kWarning,
-                 "several processes of this file, sorted by time, use GPUs of one number and share correlations: where "
-                 "those do not tell whose work it was, the order of time does");
-    told_shared_ = true;
-  }
+  shared_ = shared_ || device->second == kShared;
   return static_cast<size_t>(best.host);
+}
+
+std::vector<int64_t> Owners::host_rows() const {
+  std::vector<int64_t> rows;
+  for (const Host& host : hosts_) rows.push_back(host.process);
+  return rows;
+}
+
+Status Owners::replay(const std::map<int64_t, size_t>& of_devices) {
+  forget_calls();
+  device_hosts_.clear();
+  for (const auto& [device, host] : of_devices) device_hosts_[{block_, device}] = static_cast<int64_t>(host);
+  mixed_ = replaying_ = true;
+  sorted_ = shared_ = false;
+  TACHO_TRY(loose_calls_.finish());
+  have_call_ = loose_calls_.next(next_call_);
+  return {};
+}
+
+void Owners::replay_calls(int64_t time) {
+  constexpr int64_t kSlack = 10'000'000;  // ns; a GPU's clock may be behind the host's
+  for (; have_call_ && next_call_.time <= saturating_add(time, kSlack); have_call_ = loose_calls_.next(next_call_))
+    call_seen(next_call_.correlation, next_call_.time, static_cast<size_t>(next_call_.host));
 }
 
 Owners::Owner Owners::owned_by(size_t at) {
@@ -294,7 +315,7 @@ Owners::Owner Owners::owner(const Event& event) {
                                     : Owner{hosts_[static_cast<size_t>(place->second)].process, block_};
   if (!any_host_) return {main_process(), block_};
   if (sorted_) in_time(event);
-  if (mixed_ && event.correlation != kUnknown)
+  if (mixed_ && (event.correlation != kUnknown || replaying_))
     if (const size_t host = caller(event); host != SIZE_MAX) return owned_by(host);
   const auto place = host_places_.find({block_, current_});
   return place != host_places_.end() ? owned_by(static_cast<size_t>(place->second)) : Owner{main_process(), block_};
@@ -362,6 +383,10 @@ void Owners::name_later(int64_t track, const Id& pid, const Id& tid) {
 }
 
 void Owners::finish() {
+  if (shared_)
+    writer_.note(0, event::NoteSeverity::kWarning,
+                 "several processes of this file use GPUs of one number and share correlations: where those do not "
+                 "tell whose work it was, the order of time does");
   for (const auto& [key, place] : process_names_) {
     const auto process = processes_.find(key);
     const int64_t text = names_[static_cast<size_t>(place)].text;

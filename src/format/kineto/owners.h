@@ -9,12 +9,15 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/files/sorted_file.h"
 #include "base/number_map.h"
+#include "base/result.h"
 #include "format/import/tracker.h"
 #include "format/kineto/event.h"
 #include "format/kineto/id_pages.h"
@@ -29,7 +32,7 @@ namespace tacho::format::kineto {
 /// again are another rank's. So are those whose ids only lie among the earlier ones, where the file keeps the order of
 /// ids: one whose events lie in no order tells nothing that way.
 /// Where the events of several processes were sorted by time instead, work belongs to the process whose call has its
-/// correlation.
+/// correlation; so it does where they lie in no order, once all of them are known (replay()).
 class Owners {
  public:
   using ScopeId = imported::ScopeId;
@@ -61,6 +64,18 @@ class Owners {
     return times_.ascends() || (last_host_ < hosts_.size() &&
                                 (hosts_[last_host_].operators.ascends() || hosts_[last_host_].calls.ascends()));
   }
+  /// Work comes before the file has shown that it keeps an order: whose it is may have to wait for the file's end.
+  bool undecided() { return !in_order() && (any_host_ || ++early_work_ <= kMostEarlyWork); }
+  /// At the file's end: several processes' events lie in no order.
+  bool shuffled() const { return interleaved_ && hosts_.size() > 1 && block_ == 0 && labels_.empty() && !in_order(); }
+  /// The rows of the processes with operators or calls.
+  std::vector<int64_t> host_rows() const;
+  /// Begins again with no call known, to be asked for the owner() of work in order of its time, each after
+  /// replay_calls() to that time. `of_devices`: by a GPU's number, the place in host_rows() of the only process that
+  /// uses it. Errors: a temporary file cannot be written.
+  Status replay(const std::map<int64_t, size_t>& of_devices);
+  void replay_calls(int64_t time);
+
   /// An operator or a call of this process.
   void host_seen(const Event& event, bool is_call);
   /// Another document of the file begins.
@@ -140,7 +155,14 @@ class Owners {
     int64_t gpu = event::kUnknown;
   };
 
+  struct LooseCall {
+    int64_t time, correlation, host;
+    int64_t sort_key() const { return time; }
+    bool operator<(const LooseCall& other) const { return time < other.time; }
+  };
+
   static constexpr size_t kMostNames = 1 << 20, kMostCalls = 1 << 17;
+  static constexpr int64_t kMostEarlyWork = 1 << 16;
   static constexpr int64_t kShared = -1;
   static constexpr int64_t kTexts = -(int64_t{1} << 62);
 
@@ -151,7 +173,7 @@ class Owners {
   int64_t make_process(const Id& pid, int64_t key);
   ScopeId unlabelled();
   void in_time(const Event& event);
-  void call_seen(const Event& event, size_t host);
+  void call_seen(int64_t correlation, int64_t time, size_t host);
   void hosts_mixed();
   void forget_calls();
   int64_t* known_call(int64_t correlation, int64_t host);
@@ -171,8 +193,12 @@ class Owners {
   NumberMap<2> calls_, older_calls_;  // by correlation and host: time of the call, twice that, plus 1 if it has work
   std::set<Call> ordered_calls_;      // the same calls, if mixed_
   NumberMap<2> device_hosts_;         // by block and GPU: the only host whose work it has done, or kShared
-  bool told_shared_ = false;
-  int64_t current_ = 0;  // key of the current host
+  bool shared_ = false, replaying_ = false;
+  SortedFile<LooseCall> loose_calls_;  // of a file that has not shown its order
+  LooseCall next_call_{};              // of replay_calls()
+  bool have_call_ = false;
+  int64_t early_work_ = 0;  // before the first host
+  int64_t current_ = 0;     // key of the current host
   const Owner* forced_ = nullptr;
   tsl::robin_map<std::string, int64_t> texts_;
   std::vector<TextId> text_ids_;

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <span>
 
 #include "event/times.h"
 #include "format/import/words.h"
@@ -31,6 +32,20 @@ int64_t key_of(const Id& id) {
   return id.text.empty() ? id.number : static_cast<int64_t>(std::hash<std::string_view>()(id.text));
 }
 
+bool is_work(Meaning meaning, const Event& event) {
+  switch (meaning) {
+    case Meaning::kKernel:
+    case Meaning::kCopy:
+    case Meaning::kFill:
+    case Meaning::kDeviceRange:
+      return true;
+    case Meaning::kSync:
+      return event.device != kUnknown;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 int64_t Translator::label(std::string_view name, std::string_view category, event::MarkerKind kind) {
@@ -41,6 +56,10 @@ int64_t Translator::label(std::string_view name, std::string_view category, even
 void Translator::complete(Event& event) {
   const Meaning meaning = meaning_of(event.category);
   if (!is_time(event.time)) return bad(table_of(meaning));
+  if (is_work(meaning, event) && !settling_) {
+    if (owners_.undecided()) return hold_work(event);
+    if (!early_.empty()) release_early();
+  }
   if (event.duration < 0 && event.duration != kUnknown)
     writer_.lose(0, table_of(meaning), event::LossReason::kClockOrder, 1);
   event.duration = event::known_duration(event.duration);
@@ -98,7 +117,7 @@ void Translator::call(const Event& event, int64_t track) {
                                             {event.block[0], event.block[1], event.block[2]},
                                             event.shared});
   if (correlation != 0) {
-    call_ends_.add({of, correlation}, event.time + std::max<int64_t>(event.duration, 0));
+    call_times_.add({of, correlation}, {event.time, event.time + std::max<int64_t>(event.duration, 0)});
     work_times_.call({.process = of,
                       .correlation = correlation,
                       .start = event.time,
@@ -407,6 +426,8 @@ void Translator::range_ends(const Event& event) {
 }
 
 Status Translator::finish_ranges() {
+  TACHO_TRY(std::move(early_status_));
+  keep_early();
   TACHO_TRY(held_.finish());
   const Owners::ScopeId last = owners_.block();
   Event event;
@@ -420,10 +441,115 @@ Status Translator::finish_ranges() {
     complete(event);
     return {};
   }));
+  TACHO_TRY(call_times_.finish());
+  TACHO_TRY(finish_work());
   owners_.owned_by_all(nullptr);
   owners_.in_block(last);
   settling_ = false;
   return asynchronous_.finish(writer_);
+}
+
+void Translator::hold_work(const Event& event) {
+  const HeldEvents::Whose whose{.block = owners_.block(), .owner = owners_.owner(event)};
+  const int64_t device = event.device != kUnknown ? event.device : event.process.number;
+  constexpr size_t kMostEarly = 4096;
+  HeldWork work{event.time, 0, event.correlation, device};
+  if (early_.size() < kMostEarly) return early_.push_back({std::string(event.text), whose, work});
+  work.place = held_.add(event, whose);
+  held_work_.add(work);
+}
+
+// The file keeps an order: work that came before it showed that is whose its order said.
+void Translator::release_early() {
+  std::vector<EarlyWork> released;
+  released.swap(early_);
+  const Owners::ScopeId last = owners_.block();
+  Event event;
+  settling_ = true;
+  for (EarlyWork& each : released) {
+    if (Status parsed = held_.parse(each.text, event); !parsed) {
+      early_status_ = std::move(parsed);
+      break;
+    }
+    owners_.in_block(each.whose.block);
+    owners_.owned_by_all(each.whose.owner.process != 0 ? &each.whose.owner : nullptr);
+    complete(event);
+  }
+  owners_.owned_by_all(nullptr);
+  owners_.in_block(last);
+  settling_ = false;
+}
+
+void Translator::keep_early() {
+  for (EarlyWork& each : early_) {
+    Event event;
+    event.text = each.text;
+    each.work.place = held_.add(event, each.whose);
+    held_work_.add(each.work);
+  }
+  early_.clear();
+}
+
+// The GPUs that only one process uses, as work tells whose correlation only one process's calls have.
+std::map<int64_t, size_t> Translator::hosts_of_devices(std::span<const HeldWork> work) {
+  constexpr size_t kMostHosts = 64;
+  const std::vector<int64_t> hosts = owners_.host_rows();
+  std::map<int64_t, std::vector<size_t>> votes;
+  if (hosts.size() > kMostHosts) return {};
+  for (const HeldWork& each : work) {
+    if (known(each.correlation) == 0) continue;
+    size_t only = hosts.size(), callers = 0;
+    for (size_t host = 0; host < hosts.size() && callers < 2; ++host)
+      if (call_times_.find({hosts[host], each.correlation}) != nullptr) {
+        only = host;
+        ++callers;
+      }
+    if (callers != 1) continue;
+    std::vector<size_t>& of_device = votes[each.device];
+    of_device.resize(hosts.size());
+    ++of_device[only];
+  }
+  std::map<int64_t, size_t> found;
+  for (const auto& [device, of_device] : votes) {
+    const auto most = std::ranges::max_element(of_device);
+    if (static_cast<size_t>(std::ranges::count(of_device, size_t{0})) + 1 == of_device.size())
+      found[device] = static_cast<size_t>(most - of_device.begin());
+  }
+  return found;
+}
+
+// Work that was held: in the order in which it came, or, if the file has none, in order of time.
+Status Translator::finish_work() {
+  TACHO_TRY(held_work_.finish_indexed());
+  const std::span<const HeldWork> work = held_work_.all();
+  const bool shuffled = owners_.shuffled();
+  SortedFile<int64_t> places;
+  if (shuffled) {
+    TACHO_TRY(owners_.replay(hosts_of_devices(work)));
+  } else {
+    for (const HeldWork& each : work) places.add(each.place);
+  }
+  TACHO_TRY(places.finish());
+  Event event;
+  const auto settle = [&](int64_t place) -> Status {
+    TACHO_ASSIGN(const HeldEvents::Whose whose, held_.get(place, -1, event));
+    owners_.in_block(whose.block);
+    owners_.owned_by_all(shuffled || whose.owner.process == 0 ? nullptr : &whose.owner);
+    complete(event);
+    return {};
+  };
+  int64_t place = 0;
+  while (places.next(place)) TACHO_TRY(settle(place));
+  if (!shuffled) return {};
+  for (const HeldWork& each : work) {
+    if (known(each.correlation) == 0) continue;
+    owners_.replay_calls(each.time);
+    TACHO_TRY(settle(each.place));
+  }
+  // Nothing but the GPU tells whose the others are.
+  for (const HeldWork& each : work)
+    if (known(each.correlation) == 0) TACHO_TRY(settle(each.place));
+  return {};
 }
 
 Status Translator::finish_deferred() {
@@ -509,11 +635,10 @@ Status Translator::finish() {
   TACHO_TRY(finish_nesting());
   TACHO_TRY(finish_deferred());
   TACHO_TRY(finish_tied());
-  TACHO_TRY(call_ends_.finish());
   TACHO_TRY(unmeasured_.finish(writer_, [&](int64_t track, int64_t correlation) {
     const auto* const call =
-        correlation != 0 ? call_ends_.find({owners_.process_of_track(track), correlation}) : nullptr;
-    return call != nullptr ? call->value : kUnknown;
+        correlation != 0 ? call_times_.find({owners_.process_of_track(track), correlation}) : nullptr;
+    return call != nullptr ? call->value.end : kUnknown;
   }));
   TACHO_TRY(finish_flows());
   finish_tensors();

@@ -5,6 +5,8 @@
 
 #include <compare>
 #include <cstdint>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -90,6 +92,9 @@ class Translator {
   };
   template <typename Row>
   struct Tied {  // by an External id only
+  struct CallTimes {
+    int64_t start, end;
+  };
     OwnedId cause;
     Row row;
     bool operator<(const Tied& other) const { return cause < other.cause; }
@@ -115,6 +120,16 @@ class Translator {
   };
   struct Lane {  // of device work
     int64_t track, device, process;
+  struct HeldWork {  // that came before the file showed its order
+    int64_t time, place, correlation, device;
+    int64_t sort_key() const { return time; }
+    bool operator<(const HeldWork& other) const { return time < other.time; }
+  };
+  struct EarlyWork {  // likewise: the first of it, in the order in which it came
+    std::string text;
+    HeldEvents::Whose whose;
+    HeldWork work;
+  };
     int64_t context = 0;  // 0 = none of its events named one yet
   };
 
@@ -122,6 +137,11 @@ class Translator {
   void complete(Event& event);
   void host_event(const Event& event, Meaning meaning);
   bool may_be_device_line(const Event& event);
+  void hold_work(const Event& event);
+  void release_early();
+  void keep_early();
+  Status finish_work();
+  std::map<int64_t, size_t> hosts_of_devices(std::span<const HeldWork> work);
   bool device_line(const Event& event);
   void range_begins(const Event& event);
   void range_ends(const Event& event);
@@ -190,12 +210,15 @@ class Translator {
   InputRows inputs_;
   imported::RangePairs nested_, asynchronous_;
   NumberMap<4> nested_lanes_;  // by block, pid, tid, host
-  HeldEvents held_;            // begins of work and calls, and ends with arguments
-  bool settling_ = false;      // the events come from there
+  HeldEvents held_;            // begins of work and calls, ends with arguments, and held_work_
+  SortedFile<HeldWork> held_work_;
+  std::vector<EarlyWork> early_;
+  Status early_status_;
+  bool settling_ = false;  // the events come from there
   imported::UnmeasuredRows unmeasured_;
   trace::WorkTimes work_times_{writer_, size_t{1} << 18, 8192};
   KeyIndex<Shape, OwnedId> launches_;
-  KeyIndex<int64_t, OwnedId> call_ends_;        // of calls with a correlation
+  KeyIndex<CallTimes, OwnedId> call_times_;     // of calls with a correlation
   KeyIndex<int64_t, OwnedId> operator_causes_;  // External id -> the operator's correlation
   KeyIndex<int64_t, OwnedId> external_calls_;   // calls that have no correlation but an External id
   SortedFile<Deferred> deferred_;

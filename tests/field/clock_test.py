@@ -45,6 +45,25 @@ class LaunchOrder(harness.Case):
     def test_kernels_after_their_launch_are_not(self):
         self.assertNotIn("begin before the call", self.notes(8))
 
+    def test_kernels_far_from_their_launch_in_the_file(self):
+        """All calls first and more of them than are remembered: work is compared at the end of the file."""
+        count = 300_000
+        for shift, said in ((8, False), (-60, True)):
+            with open(self.folder / "far.json", "w", encoding="utf-8") as file:
+                file.write('{"traceEvents": [')
+                for i in range(1, count + 1):
+                    file.write(f'{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":7,"tid":7,"ts":{1000 + 100 * i},"dur":5,'
+                               f'"args":{{"correlation":{i}}}}},\n')
+                for i in range(1, count + 1):
+                    file.write(f'{{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":{1000 + 100 * i + (shift if i % 100 == 0 else 8)},"dur":20,'
+                               f'"args":{{"correlation":{i},"device":0,"stream":7}}}}{"" if i == count else ","}\n')
+                file.write("]}")
+            info = self.run_command(TACHO, "info", "far.json", env={"COLUMNS": "400"}).stdout.decode()
+            if said:
+                self.assertIn("3000 of 300000 kernels, copies and fills begin before the call that launched them began, by 60.0 us", info)
+            else:
+                self.assertNotIn("begin before the call", info)
+
     def test_kernels_between_launch_and_wait_are_moved(self):
         """A launch, its kernel of 20 us that begins 4 us later, and a wait that returns 3 us after it."""
         for shift, said in ((-5000, r"(4\.99\d|5\.00\d) ms behind the host's"), (70000, r"(69\.99\d|70\.00\d) ms ahead of the host's")):

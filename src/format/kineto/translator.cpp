@@ -643,6 +643,15 @@ Status Translator::finish() {
   TACHO_TRY(finish_flows());
   finish_tensors();
   finish_annotations();
+  TACHO_TRY(work_times_.compare_far([&](int64_t of, int64_t correlation) {
+    // Of several windows of one process the earliest: what is behind it may be of a later one.
+    const std::span calls = call_times_.entries();
+    const auto* call = call_times_.find({of, correlation});
+    int64_t start = kUnknown;
+    for (; call != nullptr && call < calls.data() + calls.size() && call->key == OwnedId{of, correlation}; ++call)
+      start = start == kUnknown ? call->value.start : std::min(start, call->value.start);
+    return start;
+  }));
   work_times_.finish(0);
   inputs_.finish();
   owners_.finish();

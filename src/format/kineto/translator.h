@@ -34,7 +34,9 @@ class Translator {
  public:
   /// `unescaped`: the file's writer does not escape backslashes (JsonTokens).
   Translator(trace::TraceWriter& writer, bool& unescaped)
-      : writer_(writer), owners_(writer), next_operator_(kOperators), inputs_(writer), held_(unescaped) {}
+      : writer_(writer), owners_(writer), next_operator_(kOperators), inputs_(writer), held_(unescaped) {
+    work_times_.keep_far();
+  }
   void take(Event& event);
   /// A GPU as deviceProperties describes it, before or after its events.
   void describe_device(int64_t id, imported::DeviceHint hint) {
@@ -90,11 +92,11 @@ class Translator {
   struct Shape {
     int64_t grid[3], block[3], shared;
   };
-  template <typename Row>
-  struct Tied {  // by an External id only
   struct CallTimes {
     int64_t start, end;
   };
+  template <typename Row>
+  struct Tied {  // by an External id only
     OwnedId cause;
     Row row;
     bool operator<(const Tied& other) const { return cause < other.cause; }
@@ -118,8 +120,6 @@ class Translator {
       return row.duration != other.row.duration ? row.duration > other.row.duration : id < other.id;
     }
   };
-  struct Lane {  // of device work
-    int64_t track, device, process;
   struct HeldWork {  // that came before the file showed its order
     int64_t time, place, correlation, device;
     int64_t sort_key() const { return time; }
@@ -130,18 +130,20 @@ class Translator {
     HeldEvents::Whose whose;
     HeldWork work;
   };
+  struct Lane {  // of device work
+    int64_t track, device, process;
     int64_t context = 0;  // 0 = none of its events named one yet
   };
 
   static int64_t known(int64_t id) { return id != event::kUnknown ? id : 0; }
   void complete(Event& event);
-  void host_event(const Event& event, Meaning meaning);
-  bool may_be_device_line(const Event& event);
   void hold_work(const Event& event);
   void release_early();
   void keep_early();
   Status finish_work();
   std::map<int64_t, size_t> hosts_of_devices(std::span<const HeldWork> work);
+  void host_event(const Event& event, Meaning meaning);
+  bool may_be_device_line(const Event& event);
   bool device_line(const Event& event);
   void range_begins(const Event& event);
   void range_ends(const Event& event);

@@ -56,6 +56,7 @@ WorkTimes::Entry& WorkTimes::of(int64_t process, int64_t correlation) {
                    static_cast<uint64_t>(correlation) >> 33;
   Entry& entry = entries_[key & (size_ - 1)];
   if (entry.process != process || entry.correlation != correlation) {
+    if (keeps_far_ && entry.work != kUnknown) far_.add({entry.process, entry.correlation, entry.work, entry.device});
     entry = {};
     entry.process = process;
     entry.correlation = correlation;
@@ -348,6 +349,20 @@ Status WorkTimes::work_ends() {
   TACHO_TRY(kept_.finish());
   Kept each;
   while (kept_.next(each)) std::visit([&](const auto& values) { put(each.origin, values, each.launched); }, each.row);
+  return {};
+}
+
+Status WorkTimes::compare_far(const std::function<int64_t(int64_t process, int64_t correlation)>& call) {
+  for (size_t i = 0; i < devices_.size(); ++i) write(i, devices_[i].held.size());
+  for (Entry& entry : entries_) {
+    if (keeps_far_ && entry.work != kUnknown) far_.add({entry.process, entry.correlation, entry.work, entry.device});
+    entry.work = kUnknown;
+  }
+  TACHO_TRY(far_.finish());
+  FarWork each;
+  while (far_.next(each))
+    if (const int64_t start = call(each.process, each.correlation); start != kUnknown)
+      compare(start, each.device, each.start);
   return {};
 }
 

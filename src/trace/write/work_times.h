@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <utility>
@@ -31,7 +32,8 @@ namespace tacho::trace {
 class WorkTimes {
  public:
   enum class Calls : uint8_t { kNearTheirWork, kApart };
-  /// Remembers the last `entries` (a power of two) calls or so: work that finds its call forgotten is not checked.
+  /// Remembers the last `entries` (a power of two) calls or so: work that finds its call forgotten is not checked, or
+  /// at compare_far() if keep_far() comes before all else.
   explicit WorkTimes(TraceWriter& writer, size_t entries = size_t{1} << 15, size_t held = 1024);
   WorkTimes(TraceWriter& writer, Calls calls);
 
@@ -72,6 +74,10 @@ class WorkTimes {
   Status calls_end(bool keep = false);
   /// Only with kApart, behind the last row: compares what was kept. Errors: a temporary file cannot be written.
   Status work_ends();
+  void keep_far() { keeps_far_ = true; }
+  /// Work that found no call among the last ones: `call` tells when that began, kUnknown = there is none. Such work is
+  /// written already, so its times are not moved. Errors: a temporary file cannot be written.
+  Status compare_far(const std::function<int64_t(int64_t process, int64_t correlation)>& call);
   /// Writes all rows and says what was moved and what was out of order. `row`: of table process, 0 = of several.
   void finish(int64_t row);
 
@@ -123,6 +129,14 @@ class WorkTimes {
     bool operator<(const Kept& other) const { return start < other.start; }
   };
 
+  struct FarWork {
+    int64_t process, correlation, start;
+    size_t device;
+    bool operator<(const FarWork& other) const {
+      return process != other.process ? process < other.process : correlation < other.correlation;
+    }
+  };
+
   template <typename RowOf>
   void add(const Origin& origin, const RowOf& row, bool launched);
   size_t device_of(const Origin& origin, int64_t track);
@@ -143,9 +157,10 @@ class WorkTimes {
   std::vector<Entry> entries_;
   std::vector<HostWait> waits_;  // the newest, around `next_wait_`
   size_t next_wait_ = 0;
-  bool apart_ = false, keeps_ = false, known_ends_ = false;
+  bool apart_ = false, keeps_ = false, known_ends_ = false, keeps_far_ = false;
   KnownCalls known_;       // if apart
   SortedFile<Kept> kept_;  // if apart
+  SortedFile<FarWork> far_;
   std::vector<Device> devices_;
   std::map<std::pair<int64_t, int64_t>, size_t> numbers_;  // of devices, by process and row
   std::map<int64_t, size_t> devices_of_;                   // how many each process has

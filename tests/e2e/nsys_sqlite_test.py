@@ -2,6 +2,7 @@
 """The tables of nsys' SQLite export: queries as scripts for Nsight Systems have them give the numbers of tacho stats."""
 import csv
 import io
+import re
 import sqlite3
 
 from harness import BUILD, Case, DATA, EXAMPLES, TACHO, main, need_data
@@ -88,9 +89,14 @@ class NsysSqlite(Case):
                     self.assertEqual(after, before, by)
                 calls = {label: (row["Calls"], row["TotalDurationNs"]) for label, row in self.stats("out.sqlite", "api").items()}
                 self.assertEqual(calls, {label: (str(count), str(total)) for label, count, total in self.rows(CALLS)})
+                # Those of pids above Linux' are torch.profiler's about itself.
                 markers = dict((label, str(count)) for label, count in self.rows(
-                    "SELECT text, count(*) FROM NVTX_EVENTS WHERE eventType IN (59, 60) GROUP BY 1"))
+                    "SELECT text, count(*) FROM NVTX_EVENTS WHERE eventType IN (59, 60) AND globalTid / 16777216 <= 4194304 GROUP BY 1"))
                 self.assertEqual({label: row["Calls"] for label, row in self.stats("out.sqlite", "marker").items()}, markers)
+                # The places of torch.profiler's own spans are no processes.
+                said = [re.search(r"events of (.*)", self.run_command(TACHO, "info", file).stdout.decode())[1]
+                        for file in (DATA / "traces" / name, "out.sqlite")]
+                self.assertEqual(said[0], said[1])
 
     def nsys(self, tables, rows=()):
         """A file as nsys makes it, with the tables given."""

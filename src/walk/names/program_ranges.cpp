@@ -14,7 +14,9 @@ using Label = event::column::Label;
 
 bool made_up_process(const trace::Trace& trace, int64_t process) {
   using P = event::column::Process;
-  if (process <= 0 || trace::cell<P::pid>(trace, process) > 0) return false;
+  constexpr int64_t kMostPid = 1 << 22;  // the highest that Linux assigns
+  if (process <= 0) return false;
+  if (const int64_t pid = trace::cell<P::pid>(trace, process); pid > 0 && pid <= kMostPid) return false;
   const std::string_view name = trace::text<P::name>(trace, process);
   // What belongs to no process has the pid -1 there.
   return name == "Spans" || name == "Traces" || (name.empty() && trace::cell<P::pid>(trace, process) == -1);

@@ -10,7 +10,8 @@
 namespace tacho::walk {
 
 /// Whether a row of table process stands for no process: torch.profiler's files have "Spans" and "Traces" as the place
-/// of its own spans, and the pid -1 for what belongs to none.
+/// of its own spans, and the pid -1 for what belongs to none. Files made of them by tacho give such rows pids above
+/// those of Linux.
 bool made_up_process(const trace::Trace& trace, int64_t process);
 
 /// Which rows of table marker are the program's. Not those that a profiler wrote about itself ("PyTorch Profiler (0)",

@@ -68,6 +68,12 @@ class CsvRows(FieldCase):
         for separator in ";\t":
             self.assertEqual(self.durations((V1 + "\n" + v1 + "\n").replace(",", separator), "results.csv"), [30])
 
+    def test_headers_that_scripts_wrote(self):
+        wanted = self.kernels(file_of(row(1, "k"), row(2, "z")))
+        for header in (COLUMNS.lower(), COLUMNS.upper(), COLUMNS.replace("_", " "), COLUMNS.replace(",", ", ")):
+            self.assertEqual(self.kernels(file_of(row(1, "k"), row(2, "z"), header=header), "any.csv"), wanted, header[:40])
+            self.assertEqual((self.notes, self.losses), ("", {}))
+
     def test_commas_in_functions(self):
         text = ("Domain,Function,Process_Id,Thread_Id,Correlation_Id,Start_Timestamp,End_Timestamp\n"
                 "MARKER_CORE_RANGE_API,step 1, forward,77,77,1,100,200\nHIP_RUNTIME_API,hipMalloc,77,77,2,300,400\n")

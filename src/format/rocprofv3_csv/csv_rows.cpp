@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <memory>
+#include <span>
 
 #include "base/format.h"
 #include "base/text/utf8.h"
@@ -55,6 +56,23 @@ constexpr std::string_view kNumbers[] = {
     "SGPR_Count",       "Grid_Size",        "Grid_Size_X",      "Grid_Size_Y",   "Grid_Size_Z", "Workgroup_Size",
     "Workgroup_Size_X", "Workgroup_Size_Y", "Workgroup_Size_Z", "Counter_Value", "Size_Bytes",  "Allocation_Size",
     "Address",          "ROCTX_ID",         "queue-index",      "wave_size",     "Wave_Size",   "sig"};
+
+// Further columns, whose cells are texts.
+constexpr std::string_view kTexts[] = {"Kind",
+                                       "Agent_Id",
+                                       "Agent_Type",
+                                       "Counter_Name",
+                                       "Domain",
+                                       "Source_Agent_Id",
+                                       "Destination_Agent_Id",
+                                       "Direction",
+                                       "Operation",
+                                       "Alloc_Flags",
+                                       "Node_Id",
+                                       "Logical_Node_Id",
+                                       "Model_Name",
+                                       "Product_Name",
+                                       "Vendor_Name"};
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -112,6 +130,15 @@ std::string_view column_name(std::string_view name) {
   name = trimmed(name);
   for (const auto& [older, ours] : kOlderColumns)
     if (older == name) return ours;
+  // Scripts that pass tables on write "kernel_name" or "Kernel Name".
+  const auto letter = [](char c) {
+    return c == ' ' ? '_' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  };
+  const auto same = [&](std::string_view ours) { return std::ranges::equal(ours, name, {}, letter, letter); };
+  for (const std::span<const std::string_view> list :
+       {std::span<const std::string_view>(kNames), std::span<const std::string_view>(kNumbers),
+        std::span<const std::string_view>(kTexts)})
+    if (const auto found = std::ranges::find_if(list, same); found != list.end()) return *found;
   return name;
 }
 

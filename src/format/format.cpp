@@ -19,6 +19,7 @@
 #include "format/rpd/rpd.h"
 #include "format/source/names.h"
 #include "format/source/source.h"
+#include "format/source/strangers.h"
 #include "format/stacks/stacks.h"
 #include "format/torch_memory/torch_memory.h"
 #include "trace/read/rows.h"
@@ -283,6 +284,9 @@ Result<std::shared_ptr<const trace::Trace>> open_any(const std::string& path) {
   const Face face = face_of(path);
   if (!face.head.refusal.empty()) return fail("{}", face.head.refusal);
   if (!face.folder && !face.head.readable) return trace::Trace::open(path);  // the error says why
+  // Some of them begin as a Perfetto trace does.
+  if (const std::string known = source::stranger_by_name(path); !face.folder && !known.empty())
+    return fail("{}: {}", path, known);
   if (const Reader* const reader = reader_of(path, face)) return reader->read(path);
   if (face.folder)
     return fail("{}: a folder without rocprofv3's *_trace.csv or rocpd databases (*.db): there is no trace in it",
@@ -294,10 +298,13 @@ Result<std::shared_ptr<const trace::Trace>> open_any(const std::string& path) {
   if (face.head.packing != source::Packing::kNone && face.head.text.starts_with("\x89TACHO"))
     return fail("{}: a .tacho file within another packing: unpack it", path);
   auto trace = trace::Trace::open(path);
-  if (!trace && !face.head.text.starts_with("\x89TACHO"))
+  if (!trace && !face.head.text.starts_with("\x89TACHO")) {
+    if (const std::string known = source::stranger(path, face.head.text); !known.empty())
+      return fail("{}: {}", path, known);
     return fail("{}: in no format that tacho reads (.tacho, .rpd, rocpd databases, nsys' SQLite exports, Chrome "
                 "and Kineto JSON, Perfetto, rocprofv3's CSV and JSON, rocprof's, torch's memory snapshots)",
                 path);
+  }
   return trace;
 }
 

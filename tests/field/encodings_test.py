@@ -178,6 +178,23 @@ class Encodings(FieldCase):
         self.assertIn("an xz file", self.refused("xz.zip", zipped({"t.json.xz": lzma.compress(TEXT.encode())})))
         self.assertIn("method 12", self.refused("bz.zip", zipped({"t.json": TEXT}, zipfile.ZIP_BZIP2)))
 
+    def test_files_that_are_no_traces_are_named(self):
+        for name, text, said in (("r.nsys-rep", bytes(range(200)), "a report of Nsight Systems: write its tables with nsys export --type sqlite"),
+                                 ("r.qdrep", bytes(range(1, 200)), "a report of Nsight Systems"),
+                                 ("r.bin", b"NVR\0" + bytes(range(90)), "a report of Nsight Compute"),
+                                 ("host.xplane.pb", b"\n\x12\x08\x01abc", "a profile of XLA"),
+                                 ("t.parquet", b"PAR1" + bytes(8) + b"PAR1", "a Parquet file"), ("perf.data", b"PERFILE2" + bytes(90), "a recording of perf"),
+                                 ("app", b"\x7fELF\x02\x01\x01" + bytes(90), "a program or a library, no trace: tacho trace -- PROGRAM"),
+                                 ("trace.txt", b"# tracer: nop\n#\n", "a trace of the Linux kernel"), ("t.textproto", b"packet {\n  timestamp: 5\n}\n", "written as text"),
+                                 ("t.json", b"  \n \n", "nothing but white space"), ("t.json", b"null\n", "JSON without events"), ("t.json", b"42", "JSON without events"),
+                                 ("t.json", b'"hello"', "JSON without events"), ("t.json", bytes(5000), "begins with zeros alone"),
+                                 ("sum.csv", b"Time (%),Total Time (ns),Instances,Avg (ns),Name\n50,100,2,50,k\n", "sums by nsys stats"),
+                                 ("m.csv", b'"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"\n"0","k","m","","1"\n', "metrics by Nsight Compute"),
+                                 ("t.csv", b"epoch,loss,accuracy\n1,2,3\n", "a table whose header (epoch,loss,accuracy) is none of"),
+                                 ("t.bin", bytes(range(255, 1, -1)), "in no format that tacho reads")):
+            self.assertIn(said, self.refused(name, text), name)
+        self.assertIn("a report of Nsight Systems", self.refused("r.nsys-rep.gz", gzip.compress(bytes(range(200)))))
+
     def test_damaged_archives(self):
         whole = zipped({"a.json": TEXT})
         self.assertIn("zip archive", self.refused("cut.zip", whole[:-30]))

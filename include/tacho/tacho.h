@@ -94,6 +94,7 @@ void tacho_pause(void);
 void tacho_resume(void);
 void tacho_flush(void);
 void tacho_name_thread(const char* name);
+int tacho_listen_here(void);
 #else
 
 #if defined(__linux__) && defined(__GNUC__) && defined(__LP64__)
@@ -274,6 +275,43 @@ static inline void tacho_flush(void) {
 static inline void tacho_name_thread(const char* name) {
   (void)name;
   TACHO_CALL_(name_thread(name));
+}
+
+/* Lets `tacho attach PID` in by itself from now on: no thread of this process is stopped then, and the kernel's
+ * rules for ptrace (yama, containers without CAP_SYS_PTRACE) do not matter. Who may do so: this process's user
+ * and root, as far as the kernel shows them /proc/PID/fd. Call it early, before the first marker, so that
+ * markers are in the recordings. Costs a sleeping thread and a file in memory; a forked child calls it anew.
+ *
+ * `library`: the path of libtacho.so; NULL: TACHO_LIBRARY, else libtacho.so where the loader finds it.
+ * Returns 0 if the process listens, else an error number: ENOENT (there is no library), EBUSY (tacho has
+ * started this process and records it), EAGAIN, ENOMEM, ENOSYS (this system cannot). Not for signal handlers. */
+static inline int tacho_listen(const char* library) {
+#ifdef TACHO_FINDS_LIBRARY
+  int (*listen)(void);
+  const tacho_functions* (*get)(uint32_t);
+  void* handle = (void*)0; /* RTLD_DEFAULT */
+  void *found, *found_get;
+  int error;
+  if (dlsym == NULL || dlopen == NULL) return ENOSYS;
+  found = dlsym(handle, "tacho_listen_here");
+  if (found == NULL) {
+    const char* path = library;
+    if (path == NULL && getauxval(AT_SECURE) == 0) path = getenv("TACHO_LIBRARY");
+    handle = dlopen(path != NULL && path[0] != 0 ? path : "libtacho.so", RTLD_NOW | RTLD_LOCAL);
+    if (handle != NULL) found = dlsym(handle, "tacho_listen_here");
+    if (found == NULL) return ENOENT;
+  }
+  found_get = dlsym(handle, "tacho_get_functions");
+  if (found_get == NULL) return ENOENT;
+  __builtin_memcpy(&listen, &found, sizeof listen);
+  __builtin_memcpy(&get, &found_get, sizeof get);
+  error = listen();
+  if (error == 0) __atomic_store_n(&tacho_functions_, get(TACHO_VERSION), __ATOMIC_RELEASE);
+  return error;
+#else
+  (void)library;
+  return 38; /* ENOSYS */
+#endif
 }
 
 #undef TACHO_CALL_

@@ -24,7 +24,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <set>
+#include <span>
 
+#include "attach/steps.h"
 #include "base/clock.h"
 #include "event/schema.h"
 #include "launch/installation.h"
@@ -103,12 +105,40 @@ struct Places {
   std::vector<RemoteModule::Part> unsafe;
 };
 
+// Functions in which a thread may hold the allocator's lock, and others of libc's by whose locks pthread_create waits.
+constexpr const char* kAllocating[] = {"malloc",        "free",           "calloc",    "realloc",     "memalign",
+                                       "aligned_alloc", "posix_memalign", "valloc",    "pvalloc",     "mallopt",
+                                       "malloc_trim",   "mallinfo",       "mallinfo2", "malloc_info", "malloc_stats"};
+constexpr const char* kLocking[] = {"fork",
+                                    "vfork",
+                                    "pthread_create",
+                                    "pthread_exit",
+                                    "pthread_join",
+                                    "pthread_getattr_np",
+                                    "pthread_setattr_default_np",
+                                    "pthread_atfork",
+                                    "__register_atfork",
+                                    "dlopen",
+                                    "dlclose",
+                                    "dlsym",
+                                    "dlvsym",
+                                    "dladdr",
+                                    "dl_iterate_phdr",
+                                    "__cxa_thread_atexit_impl",
+                                    "exit",
+                                    "__libc_freeres"};
+
 Result<Places> find_places(const RemoteMemory& memory, const std::vector<RemoteModule>& modules,
                            const TargetFacts& facts) {
   Places places;
   const auto take = [&](uint64_t& place, const RemoteModule& module, std::string_view name) {
     if (place != 0) return;
     if (const auto found = find_function(memory, module, name)) place = found->begin;
+  };
+  const auto add_functions = [&](std::span<const char* const> names, const RemoteModule& module) {
+    for (const char* const function : names)
+      if (const auto found = find_function(memory, module, function))
+        places.unsafe.push_back({found->begin, found->begin + std::max<uint64_t>(found->bytes, 1)});
   };
   const std::string_view loader = std::string_view(facts.interpreter).substr(facts.interpreter.rfind('/') + 1);
   for (const RemoteModule& module : modules) {
@@ -124,9 +154,14 @@ Result<Places> find_places(const RemoteMemory& memory, const std::vector<RemoteM
     }
     if (!is_libc) {
       take(places.entry, module, tape::kAttachEntry);
-      // Allocators of the program's own (jemalloc, tcmalloc, sanitizers), by whose locks pthread_create could wait.
-      if (find_function(memory, module, "malloc") && find_function(memory, module, "free"))
-        places.unsafe.insert(places.unsafe.end(), module.code.begin(), module.code.end());
+      // Allocators of the program's own (jemalloc, tcmalloc, sanitizers), by whose locks pthread_create could wait: a
+      // library of that kind as a whole; of a program that holds one, as bash does, those of its functions.
+      if (find_function(memory, module, "malloc") && find_function(memory, module, "free")) {
+        if (name == facts.name)
+          add_functions(kAllocating, module);
+        else
+          places.unsafe.insert(places.unsafe.end(), module.code.begin(), module.code.end());
+      }
       continue;
     }
     if (const auto call = find_function(memory, module, "syscall"); call && call->bytes <= kPage) {
@@ -135,41 +170,8 @@ Result<Places> find_places(const RemoteMemory& memory, const std::vector<RemoteM
         if (const size_t at = code.find("\x0f\x05"); at != std::string::npos)
           places.syscall_instruction = call->begin + at;
     }
-    for (const char* const function : {"malloc",
-                                       "free",
-                                       "calloc",
-                                       "realloc",
-                                       "memalign",
-                                       "aligned_alloc",
-                                       "posix_memalign",
-                                       "valloc",
-                                       "pvalloc",
-                                       "malloc_trim",
-                                       "mallinfo",
-                                       "mallinfo2",
-                                       "malloc_info",
-                                       "malloc_stats",
-                                       "mallopt",
-                                       "fork",
-                                       "vfork",
-                                       "pthread_create",
-                                       "pthread_exit",
-                                       "pthread_join",
-                                       "pthread_getattr_np",
-                                       "pthread_setattr_default_np",
-                                       "pthread_atfork",
-                                       "__register_atfork",
-                                       "dlopen",
-                                       "dlclose",
-                                       "dlsym",
-                                       "dlvsym",
-                                       "dladdr",
-                                       "dl_iterate_phdr",
-                                       "__cxa_thread_atexit_impl",
-                                       "exit",
-                                       "__libc_freeres"})
-      if (const auto found = find_function(memory, module, function))
-        places.unsafe.push_back({found->begin, found->begin + std::max<uint64_t>(found->bytes, 1)});
+    add_functions(kAllocating, module);
+    add_functions(kLocking, module);
   }
   if (places.open == 0 || places.symbol == 0)
     // Before glibc 2.34 these lie in libdl, which the program may not have loaded; libc has them for itself.
@@ -296,7 +298,19 @@ Result<StoppedThread> StoppedThread::stop(pid_t thread) {
   return stopped;
 }
 
+// Calls that wait, and that neither allocators nor the loader make.
+bool only_waits(const user_regs_struct& registers) {
+  static constexpr long kCalls[] = {SYS_wait4,           SYS_waitid,       SYS_poll,        SYS_ppoll,   SYS_select,
+                                    SYS_pselect6,        SYS_epoll_wait,   SYS_epoll_pwait, SYS_pause,   SYS_nanosleep,
+                                    SYS_clock_nanosleep, SYS_accept,       SYS_accept4,     SYS_recvmsg, SYS_recvfrom,
+                                    SYS_rt_sigtimedwait, SYS_rt_sigsuspend};
+  return std::any_of(std::begin(kCalls), std::end(kCalls),
+                     [&](long each) { return each == static_cast<long>(registers.orig_rax); });
+}
+
 bool StoppedThread::is_safe(const RemoteMemory& memory, const Places& places) const {
+  // What lies on the stack of a thread that waits for long may be of functions that returned long ago.
+  if (only_waits(data_.registers)) return true;
   const auto unsafe = [&](uint64_t address) {
     return std::any_of(places.unsafe.begin(), places.unsafe.end(),
                        [&](const RemoteModule::Part& part) { return address >= part.begin && address < part.end; });
@@ -513,7 +527,7 @@ Status copy_library(pid_t pid, int64_t descriptor, const std::string& library) {
 class Intruder {
  public:
   Intruder(const TargetFacts& facts, const EnterRequest& request, RemoteMemory memory, Places places)
-      : facts_(facts), request_(request), memory_(std::move(memory)), places_(places) {}
+      : facts_(facts), request_(request), memory_(std::move(memory)), places_(std::move(places)) {}
 
   Result<EnterResult> run() {
     result_.parked = places_.entry != 0;
@@ -522,6 +536,12 @@ class Intruder {
   }
 
  private:
+  // The program that tacho has looked at is there no more.
+  Status changed() const {
+    if (has_ended(facts_)) return fail("process {} ended while tacho was attaching", facts_.pid);
+    return fail("process {} began to run another program (exec) while tacho was attaching; attach to that", facts_.pid);
+  }
+
   // Tries threads and moments until one of them has started our thread.
   Status start_thread() {
     constexpr int64_t kPatience = 5'000'000'000;
@@ -534,10 +554,12 @@ class Intruder {
         auto stopped = StoppedThread::stop(thread);
         if (!stopped) {
           why = stopped.error().message;
-          if (has_ended(facts_)) return fail("process {} ended while tacho was attaching", facts_.pid);
+          if (memory_.is_gone()) return changed();
           continue;
         }
         ++result_.attempts;
+        at_step("stopped");
+        if (memory_.is_gone()) return changed();
         const bool safe = stopped->is_safe(memory_, places_);
         Status done;
         if (safe) done = use(*stopped);
@@ -545,7 +567,7 @@ class Intruder {
         stopped->resume();
         result_.stopped_s += static_cast<double>(stopped->stopped_ns()) * 1e-9;
         if (safe && done) return {};
-        if (has_ended(facts_)) return fail("process {} ended while tacho was attaching", facts_.pid);
+        if (memory_.is_gone()) return changed();
         if (!safe) {
           why = "its threads were in the loader or the allocator whenever tacho looked";
           continue;
@@ -577,13 +599,16 @@ class Intruder {
     TACHO_ASSIGN(const int64_t data, map(pages_.bytes, PROT_READ | PROT_WRITE));
     if (data < 0 && data > -4096) return refused("memory", data);
     pages_.data = static_cast<uint64_t>(data);
+    at_step("mapped");
     TACHO_TRY(fill_block(thread));
+    at_step("filled");
     TACHO_ASSIGN(const int64_t created, thread.create_thread(places_, memory_, pages_.code, pages_.data + kDataBytes,
                                                              kStackBytes, pages_.data));
     if (created != 0) {
       refused_ = true;
       return fail("it cannot start another thread: {}", strerror(static_cast<int>(created)));
     }
+    at_step("created");
     return {};
   }
 
@@ -639,11 +664,15 @@ class Intruder {
   }
 
   Result<EnterResult> wait_for_answer() {
+    at_step("waiting");
     const int64_t begin = raw_now();
     const auto at = [&](size_t offset) { return pages_.data + offset; };
     for (int64_t pause = 50'000;; pause = std::min(pause * 2, 5 * kMillisecond)) {
       const auto state = memory_.value<uint32_t>(at(offsetof(AttachBlock, state)));
-      if (!state) return fail("process {} ended while tacho's library was loading", facts_.pid);
+      if (!state) {
+        if (!memory_.is_gone()) return fail("process {} has answered, and tacho came too late for it", facts_.pid);
+        return tl::unexpected<Error>(changed().error());
+      }
       if (*state == static_cast<uint32_t>(AttachState::kAttached)) {
         seen();
         return result_;
@@ -661,7 +690,6 @@ class Intruder {
         return fail("process {} cannot load libtacho.so: {}", facts_.pid, why);
       }
       if (static_cast<double>(raw_now() - begin) * 1e-9 > request_.patience_s) {
-        if (has_ended(facts_)) return fail("process {} ended while tacho's library was loading", facts_.pid);
         return fail("process {} has not loaded libtacho.so within {} s: its loader is busy with another library",
                     facts_.pid, request_.patience_s);
       }

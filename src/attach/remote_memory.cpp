@@ -169,6 +169,13 @@ bool RemoteMemory::write(uint64_t at, const void* from, size_t bytes) const {
   return true;
 }
 
+bool RemoteMemory::is_gone() const {
+  // Where nothing is mapped the kernel says EIO, of a memory that is no more it reads nothing.
+  char each = 0;
+  constexpr off_t kNowhere = 0x1000;
+  return pread(file_, &each, 1, kNowhere) == 0;
+}
+
 std::string RemoteMemory::text(uint64_t at, size_t most) const {
   std::string text;
   char each = 0;

@@ -48,6 +48,8 @@ class RemoteMemory {
     T result{};
     return read(at, &result, sizeof result) ? std::optional<T>(result) : std::nullopt;
   }
+  /// The process has ended or runs another program (exec) since open().
+  bool is_gone() const;
   /// A text that ends with a 0, of at most `most` bytes; "" where there is none.
   std::string text(uint64_t at, size_t most) const;
 

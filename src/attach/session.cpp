@@ -10,11 +10,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "attach/intruder.h"
+#include "attach/listen_file.h"
+#include "attach/listener.h"
+#include "attach/steps.h"
 #include "base/clock.h"
 #include "launch/installation.h"
 #include "launch/run/address_space.h"
@@ -42,6 +49,16 @@ std::string inner_path(pid_t pid, const std::string& path) {
   return ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev ? path : std::string();
 }
 
+// A process that tacho is in.
+struct Guest {
+  TargetFacts facts;
+  std::optional<RemoteMemory> memory;  // of one that listens it may not be shown
+
+  bool is_gone() const {
+    return memory ? memory->is_gone() : has_ended(facts) || !listener_of(facts.pid, facts.inner_pid);
+  }
+};
+
 class Session {
  public:
   explicit Session(const SessionOptions& options) : options_(options), recording_(options.recording) {
@@ -54,11 +71,13 @@ class Session {
   Result<SessionResult> run() {
     begin_ = raw_now();
     TACHO_TRY(launch::check(recording_));
-    for (const pid_t pid : options_.processes) {
-      TACHO_ASSIGN(TargetFacts facts, look_at(pid));
-      TACHO_TRY(permitted_to_attach(facts));
-      result_.targets.push_back(std::move(facts));
-    }
+    if (options_.begin_at != 0 && !recording_.periods.empty())
+      return fail("--at and collection periods both say when recording begins; give one of them");
+    result_.warnings = options_.left;
+    TACHO_TRY(look_at_targets());
+    // All begin together: not before tacho is in the last of them.
+    if (options_.begin_at != 0 || (result_.targets.size() > 1 && recording_.periods.empty()))
+      recording_.delay_s = std::max(recording_.delay_s, kSoon);
     TACHO_ASSIGN(library_, launch::find_library());
     // From here on nothing ends tacho before the trace is written and the pool is removed.
     launch::SignalInbox signals;
@@ -78,7 +97,9 @@ class Session {
       drain.stop();
       return fail_with(std::move(in));
     }
-    if (options_.begun) options_.begun();
+    at_step("attached");
+    set_begin();
+    if (options_.begun) options_.begun(result_);
     wait_for_end(pool.header(), signals);
     let_go(pool);
     telemetry.stop();
@@ -88,14 +109,62 @@ class Session {
   }
 
  private:
-  // In a folder that all processes see.
+  static constexpr double kSoon = 1e-6;  // s
+
+  // Those that tacho may attach to. One pool serves them all, in a folder that all see.
+  Status look_at_targets() {
+    const bool several = options_.processes.size() > 1;
+    Status refused;
+    for (const pid_t pid : options_.processes) {
+      const auto leave_out = [&](const std::string& why) {
+        if (refused) refused = fail("{}", why);
+        result_.warnings.push_back(fmt::format("process {} was left out: {}", pid, why));
+      };
+      auto facts = look_at(pid);
+      if (!facts) {
+        leave_out(facts.error().message);
+      } else if (const Status good = permitted_to_attach(*facts); !good) {
+        leave_out(good.error().message);
+      } else if (!result_.targets.empty() && !see_the_same(result_.targets.front(), *facts)) {
+        leave_out(fmt::format("it does not see the same files as process {} (containers); attach to it by itself",
+                              result_.targets.front().pid));
+      } else {
+        result_.targets.push_back(std::move(*facts));
+      }
+    }
+    if (!result_.targets.empty()) return {};
+    if (several && !refused)
+      return fail("none of the {} processes can be attached to; the first: {}", options_.processes.size(),
+                  refused.error().message);
+    return refused;
+  }
+
+  static bool see_the_same(const TargetFacts& one, const TargetFacts& other) {
+    return one.own_files == other.own_files && (!one.own_files || same_files(one.pid, other.pid));
+  }
+
+  // The moment that the user gave, as a delay from now.
+  void set_begin() {
+    recording_.delay_s = options_.recording.delay_s;
+    if (options_.begin_at == 0) {
+      if (result_.targets.size() > 1 && recording_.periods.empty())
+        recording_.delay_s = std::max(recording_.delay_s, kSoon);
+      return;
+    }
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    const int64_t left = options_.begin_at - (int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec);
+    if (left < 0)
+      result_.warnings.push_back(fmt::format("the moment of --at had passed by {:.2f} s when tacho was in: recording "
+                                             "began at once",
+                                             static_cast<double>(-left) * 1e-9));
+    recording_.delay_option = "--at";
+    recording_.delay_s += std::max(static_cast<double>(left) * 1e-9, kSoon);
+  }
+
   Result<tape::Pool> make_pool(uint64_t max_bytes) {
     const TargetFacts& first = result_.targets.front();
     root_ = first.own_files ? fmt::format("/proc/{}/root", first.pid) : std::string();
-    for (const TargetFacts& other : result_.targets)
-      if (other.own_files != first.own_files || (first.own_files && !same_files(first.pid, other.pid)))
-        return fail("processes {} and {} do not see the same files (containers); attach to them one after the other",
-                    first.pid, other.pid);
     std::vector<std::string> folders;
     if (!root_.empty())
       for (const char* const folder : {"/dev/shm", "/tmp", "/var/tmp", "/run"}) folders.push_back(root_ + folder);
@@ -123,15 +192,20 @@ class Session {
     std::string refused;
     for (const TargetFacts& target : result_.targets) {
       request.inner_library = inner_path(target.pid, library_);
-      const auto entered = enter(target, request);
+      const auto listener = listener_of(target.pid, target.inner_pid);
+      const auto entered = listener ? ask(target, *listener, request) : enter(target, request);
       if (!entered) {
         if (result_.targets.size() == 1) return fail("{}", entered.error().message);
-        result_.warnings.push_back(entered.error().message);
+        result_.warnings.push_back(fmt::format("process {} was left out: {}", target.pid, entered.error().message));
         refused = entered.error().message;
         continue;
       }
-      if (in.empty()) result_.attached_s = static_cast<double>(raw_now() - begin_) * 1e-9;
+      result_.attached_s = static_cast<double>(raw_now() - begin_) * 1e-9;
       result_.stopped_s = std::max(result_.stopped_s, entered->stopped_s);
+      result_.stops += entered->attempts;
+      auto memory = RemoteMemory::open(target.pid);
+      // One that listens may not show its memory.
+      guests_.push_back({target, memory ? std::optional(std::move(*memory)) : std::nullopt});
       in.push_back(target);
     }
     if (in.empty()) return fail("{}", refused);
@@ -139,12 +213,29 @@ class Session {
     return {};
   }
 
-  bool all_ended() const { return std::all_of(result_.targets.begin(), result_.targets.end(), has_ended); }
+  // Processes that have ended or run another program since: nothing of tacho's is in them.
+  uint32_t gone() const {
+    return static_cast<uint32_t>(std::count_if(guests_.begin(), guests_.end(), std::mem_fn(&Guest::is_gone)));
+  }
+  bool all_gone() const { return gone() == guests_.size(); }
+
+  // True after Enter. At the end of the input there will be none: it is not looked at any more.
+  static bool read_line(int& from) {
+    if (tcgetpgrp(from) != getpgrp()) {  // in the background, where reading would stop tacho
+      from = -1;
+      return false;
+    }
+    std::array<char, 256> text;
+    const ssize_t size = read(from, text.data(), text.size());
+    if (size <= 0 && errno != EINTR) from = -1;
+    return size > 0 && memchr(text.data(), '\n', static_cast<size_t>(size)) != nullptr;
+  }
 
   void wait_for_end(tape::PoolHeader& header, launch::SignalInbox& signals) {
     launch::Gate gate(header, recording_);
     const int64_t begin = raw_now();
     const double limit = recording_.duration_s > 0 ? recording_.delay_s + recording_.duration_s : 0;
+    int enter = options_.enter;
     for (bool asked = false; !asked;) {
       const int change_ms = gate.tick();
       const double left = limit - static_cast<double>(raw_now() - begin) * 1e-9;
@@ -152,14 +243,15 @@ class Session {
       int wait_ms = options_.launches != 0 ? 5 : 100;
       if (change_ms >= 0) wait_ms = std::min(wait_ms, change_ms);
       if (limit > 0) wait_ms = std::min(wait_ms, static_cast<int>(std::ceil(left * 1000)));
-      pollfd wait{signals.descriptor(), POLLIN, 0};
-      poll(&wait, 1, wait_ms);
+      std::array<pollfd, 2> wait = {{{signals.descriptor(), POLLIN, 0}, {enter, POLLIN, 0}}};
+      poll(wait.data(), wait.size(), wait_ms);
+      if (wait[1].revents != 0) asked = read_line(enter);
       while (const auto signal = signals.next())
         asked = asked || signal->number == SIGINT || signal->number == SIGTERM || signal->number == SIGHUP ||
                 signal->number == SIGQUIT;
       release_late_threads();
       if (options_.launches != 0 && header.launches.load(std::memory_order_relaxed) >= options_.launches) break;
-      if (all_ended()) {
+      if (all_gone()) {
         result_.ended = true;
         break;
       }
@@ -167,8 +259,29 @@ class Session {
     result_.seconds = static_cast<double>(raw_now() - begin) * 1e-9;
   }
 
+  // Whether no process that lives has the pool mapped.
+  bool nobody_holds(const tape::Pool& pool) const {
+    const std::string name = pool.path().substr(pool.path().rfind('/') + 1);
+    for (const Guest& guest : guests_) {
+      std::ifstream maps(fmt::format("/proc/{}/maps", guest.facts.pid));
+      for (std::string line; !guest.is_gone() && std::getline(maps, line);)
+        if (line.ends_with(name)) return false;
+    }
+    return true;
+  }
+
+  // Says of which processes the end was not the program's.
+  void tell_other_programs() {
+    for (const Guest& guest : guests_)
+      if (guest.is_gone() && !has_ended(guest.facts))
+        result_.warnings.push_back(fmt::format("process {} began to run another program (exec) while tacho was "
+                                               "attached: tacho's library went with the one before",
+                                               guest.facts.pid));
+  }
+
   // Asks the processes to take everything away, and waits for those that live.
   void let_go(tape::Pool& pool) {
+    at_step("leaving");
     tape::PoolHeader& header = pool.header();
     tape::set_gate(header, tape::gate::kTime, false);
     header.closing.store(1, std::memory_order_release);
@@ -177,7 +290,8 @@ class Session {
     const int64_t begin = raw_now();
     for (uint32_t left = 0; (left = header.guests.load(std::memory_order_acquire)) != 0;) {
       tape::wait_on(header.guests, left, 20'000'000);
-      if (all_ended()) break;
+      // Those that have gone do not say so, and may have let go before.
+      if (left <= gone() && nobody_holds(pool)) break;
       if (raw_now() - begin < kPatience) continue;
       result_.warnings.push_back(
           fmt::format("{} process{} not let tacho go within {} s: a call into a vendor's library "
@@ -188,6 +302,8 @@ class Session {
   }
 
   void finish(tape::Pool& pool, trace::TraceWriter& writer, launch::Telemetry& telemetry, launch::DrainThread& drain) {
+    at_step("left");
+    tell_other_programs();
     result_.recorded = drain.decoder().processes();
     std::map<uint32_t, int64_t> rows;
     for (const decode::ProcessFacts& process : result_.recorded) rows[process.pid] = process.row;
@@ -201,6 +317,9 @@ class Session {
     };
     about("attached", "1");
     about("attach.threads_stopped_ms", fmt::format("{:.3f}", result_.stopped_s * 1e3));
+    about("attach.threads_stopped", fmt::format("{}", result_.stops));
+    about("attach.attached_ms", fmt::format("{:.3f}", result_.attached_s * 1e3));
+    if (options_.begin_at != 0) about("attach.begin_unix_ns", fmt::format("{}", options_.begin_at));
     about("target_seconds", fmt::format("{:.6f}", result_.seconds));
     about("pool_bytes", fmt::format("{}", drain.bytes()));
     about("drain_cpu_seconds", fmt::format("{:.6f}", drain.cpu_s()));
@@ -212,6 +331,7 @@ class Session {
   const SessionOptions& options_;
   launch::Recording recording_;
   SessionResult result_;
+  std::vector<Guest> guests_;  // of result_.targets
   std::string library_, root_;
   int64_t begin_ = 0;
 };

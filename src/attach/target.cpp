@@ -18,6 +18,8 @@
 #include <optional>
 #include <string_view>
 
+#include "attach/listen_file.h"
+
 namespace tacho::attach {
 namespace {
 
@@ -320,7 +322,26 @@ Result<TargetFacts> look_at(pid_t pid) {
   return facts;
 }
 
+namespace {
+// One that listens lets tacho in by itself: neither the kernel's rules for ptrace nor a debugger stand in the way.
+std::vector<Check> checks_of_listener(const TargetFacts& facts, bool capable) {
+  std::vector<Check> lines = {{"target", State::kGood,
+                               fmt::format("{}, {} thread{}, listens for tacho (tacho_listen)", program_text(facts),
+                                           facts.threads, facts.threads == 1 ? "" : "s"),
+                               ""},
+                              user_line(facts, capable),
+                              {"yama", State::kGood, "not asked: no thread is stopped", ""},
+                              container_line(facts, true)};
+  if (facts.state == 'T')
+    lines.front() = {"target", State::kBad, fmt::format("{} is stopped by a signal", program_text(facts)),
+                     fmt::format("kill -CONT {}", facts.pid)};
+  return lines;
+}
+}  // namespace
+
 std::vector<Check> checks(const TargetFacts& facts) {
+  if (facts.process == facts.pid && facts.pid != getpid() && listener_of(facts.pid, facts.inner_pid))
+    return checks_of_listener(facts, has_capability(text_of("/proc/self/status"), kSysPtrace));
   const bool enters = may_attach(facts.pid);
   const bool capable = has_capability(text_of("/proc/self/status"), kSysPtrace);
   std::vector<Check> lines = {target_line(facts), user_line(facts, capable), yama_line(facts, capable),

@@ -1,8 +1,11 @@
 // libtacho.so in a program that was running when tacho attached to it (src/attach). One thread of tacho's own starts
 // the sources, looks for libraries that the program loads later, and takes everything away again: when tacho asks for
 // it, or when tacho no longer lives. Then the thread ends, and the library stays parked until the next attach.
+#include "capture/attached.h"
+
 #include <link.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -61,6 +64,7 @@ void give_back(AttachBlock& block) {
     const timespec moment{0, 200'000};
     nanosleep(&moment, nullptr);
   }
+  if (block.code == 0) return;  // of a process that listens
   void* const code = reinterpret_cast<void*>(block.code);
   const uint64_t code_bytes = block.code_bytes, data_bytes = block.data_bytes;
   if (block.descriptor >= 0) close(block.descriptor);
@@ -76,14 +80,44 @@ const char* attach_to(const AttachBlock& block) {
 }
 
 void start_sources() {
-#define TACHO_SOURCE_LATE(start, leave) start();
+#define TACHO_SOURCE_LATE(start, leave, leave_in_child) start();
 #include "capture/sources.def"
 #undef TACHO_SOURCE_LATE
 }
 void leave_sources() {
-#define TACHO_SOURCE_LATE(start, leave) leave();
+#define TACHO_SOURCE_LATE(start, leave, leave_in_child) leave();
 #include "capture/sources.def"
 #undef TACHO_SOURCE_LATE
+}
+
+// Children that are forked while tacho is attached are not recorded: none of tacho's threads is in them.
+constinit std::atomic<uint32_t> g_forks{0};
+
+void count_fork() {
+  if (g_busy.load(std::memory_order_acquire) != 0) g_forks.fetch_add(1, std::memory_order_relaxed);
+}
+void leave_in_forked_child() {
+  if (g_busy.load(std::memory_order_acquire) == 0) return;
+#define TACHO_SOURCE_LATE(start, leave, leave_in_child) leave_in_child();
+#include "capture/sources.def"
+#undef TACHO_SOURCE_LATE
+  tape::park_in_child();
+  g_busy.store(0, std::memory_order_release);
+}
+void watch_forks() {
+  static constinit bool watched = false;
+  if (!watched) watched = pthread_atfork(nullptr, count_fork, leave_in_forked_child) == 0;
+  g_forks.store(0, std::memory_order_relaxed);
+}
+void tell_forks() {
+  const uint32_t forks = g_forks.load(std::memory_order_relaxed);
+  if (forks == 0) return;
+  char line[160];
+  snprintf(line, sizeof line,
+           "the program forked %u child%s while tacho was attached, which %s not recorded; attach with --children once "
+           "they run",
+           forks, forks == 1 ? "" : "ren", forks == 1 ? "is" : "are");
+  tape::note(event::NoteSeverity::kWarning, line);
 }
 
 void follow() {
@@ -101,33 +135,38 @@ void follow() {
   }
   // Of a tacho that was killed nobody has closed the gate.
   tape::set_gate(*pool, tape::gate::kTime, false);
+  tell_forks();
   leave_sources();
   tape::flush_thread();
 }
 
 }  // namespace
-}  // namespace tacho::capture
 
-extern "C" __attribute__((visibility("default"))) void* tacho_attach_enter(tacho::tape::AttachBlock* block) {
-  using namespace tacho;
-  using namespace tacho::capture;
-  pthread_detach(pthread_self());
-  prctl(PR_SET_NAME, "tacho attach");
-  tape::t_state.hidden = 1;
+void serve(AttachBlock& block) {
   uint32_t free = 0;
   const bool alone = g_busy.compare_exchange_strong(free, 1, std::memory_order_acq_rel);
-  const char* const why = alone ? attach_to(*block) : "another tacho is attached to it";
+  if (alone) watch_forks();
+  const char* const why = alone ? attach_to(block) : "another tacho is attached to it";
   if (why != nullptr) {
-    strncpy(block->message, why, sizeof block->message - 1);
-    answer(*block, AttachState::kRefused);
-    give_back(*block);
+    strncpy(block.message, why, sizeof block.message - 1);
+    answer(block, AttachState::kRefused);
+    give_back(block);
     if (alone) g_busy.store(0, std::memory_order_release);
-    return nullptr;
+    return;
   }
-  answer(*block, AttachState::kAttached);
-  give_back(*block);
+  answer(block, AttachState::kAttached);
+  give_back(block);
   follow();
   tape::park();
   g_busy.store(0, std::memory_order_release);
+}
+
+}  // namespace tacho::capture
+
+extern "C" __attribute__((visibility("default"))) void* tacho_attach_enter(tacho::tape::AttachBlock* block) {
+  pthread_detach(pthread_self());
+  prctl(PR_SET_NAME, "tacho attach");
+  tacho::tape::t_state.hidden = 1;
+  tacho::capture::serve(*block);
   return nullptr;
 }

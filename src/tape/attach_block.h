@@ -40,6 +40,22 @@ static_assert(offsetof(AttachBlock, open) == 8 && offsetof(AttachBlock, symbol) 
               offsetof(AttachBlock, library) == 88);
 
 inline constexpr uint32_t kAttachVersion = 1;
+
+/// A process that listens (tacho_listen) has a file in memory with this block, which tacho finds among the process's
+/// descriptors and fills in instead of stopping a thread. It cannot shrink (F_SEAL_SHRINK).
+enum class ListenState : uint32_t { kFree = 0, kAsked = 1, kTaken = 2 };
+struct ListenBlock {
+  char magic[16];               // kListenMagic
+  uint32_t version;             // kAttachVersion
+  uint32_t pid;                 // of the process that listens, as it sees itself: children inherit the file
+  std::atomic<uint32_t> state;  // ListenState, a futex: tacho asks, the process takes and frees
+  uint32_t pad;
+  AttachBlock block;  // entry, code and data_bytes are 0
+};
+inline constexpr char kListenMagic[16] = "tacho listens 1";
+/// The file's name, as /proc/PID/fd shows it.
+inline constexpr const char* kListenName = "tacho-listen";
+inline constexpr const char* kListenLink = "/memfd:tacho-listen (deleted)";
 /// The function of libtacho.so that the stub jumps to: void*(AttachBlock*), on a thread of its own.
 inline constexpr const char* kAttachEntry = "tacho_attach_enter";
 

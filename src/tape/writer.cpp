@@ -840,13 +840,8 @@ bool tacho_is_gone() {
   return true;
 }
 
-void park() {
-  PoolHeader* const pool = tape::pool();
-  const size_t size = pool_bytes();
-  g_parked.store(true, std::memory_order_release);
-  g_wiped->generation.store(0, std::memory_order_release);
-  pool->guests.fetch_sub(1, std::memory_order_acq_rel);
-  wake_all(pool->guests);
+namespace {
+void cover(PoolHeader* pool, size_t size) {
   g_mapped_blocks = 0;
   // A thread that is writing a record this very moment writes it into memory that nobody reads. Two attaches later it
   // has surely done so.
@@ -856,6 +851,27 @@ void park() {
   g_covered[1] = {pool, size};
   if (g_late_file >= 0) close(g_late_file);
   g_late_file = -1;
+}
+}  // namespace
+
+void park() {
+  PoolHeader* const pool = tape::pool();
+  const size_t size = pool_bytes();
+  g_parked.store(true, std::memory_order_release);
+  g_wiped->generation.store(0, std::memory_order_release);
+  pool->guests.fetch_sub(1, std::memory_order_acq_rel);
+  wake_all(pool->guests);
+  cover(pool, size);
+}
+
+void park_in_child() {
+  if (g_parked.load(std::memory_order_acquire)) return;
+  PoolHeader* const pool = tape::pool();
+  // Forked while tacho was attaching: as if it never had.
+  if (pool == nullptr) return g_attach_state.store(kFailed, std::memory_order_release);
+  const size_t size = pool_bytes();
+  g_parked.store(true, std::memory_order_release);
+  if (pool != g_covered[1].at) cover(pool, size);
 }
 
 void set_preloaded() {

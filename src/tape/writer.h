@@ -91,6 +91,9 @@ inline bool attached_late() {
 }
 /// After attach_late(): the tacho that made the pool runs no more.
 bool tacho_is_gone();
+/// In a child that was forked while tacho was attached, which is not recorded: lets its mapping of the pool go, so that
+/// the pool's memory does not live as long as the child. Makes only system calls that a signal handler may make.
+void park_in_child();
 /// Lets the pool of attach_late() go. Its memory reads as zeros afterwards: every source is off, no record finds room.
 /// Threads that still write records do no harm.
 void park();

@@ -1,6 +1,7 @@
 // `tacho attach PID`: records a program that already runs, and lets it go again.
 #include <unistd.h>
 
+#include "attach/choice.h"
 #include "attach/session.h"
 #include "base/files/output_claim.h"
 #include "base/files/run_name.h"
@@ -16,7 +17,8 @@ namespace {
 
 struct AttachRequest {
   TraceRequest trace;
-  int pid = 0;
+  attach::ProcessChoice choice;
+  std::string at;
   uint64_t launches = 0;
 };
 
@@ -25,7 +27,8 @@ Status check_options(const TraceRequest& request) {
   static constexpr std::pair<std::string_view, std::string_view> kAtStart[] = {
       {"--follow", "tacho attach ends with the process"},
       {"--torch-trace", "it changes PyTorch's functions when Python imports them"},
-      {"--ranks", "choose the processes by their numbers"},
+      {"--ranks", "choose the processes by number, --name, --cgroup or --container"},
+      {"--memory", "PyTorch's allocators report to it only from their first moment on"},
       {"--view", "open the trace with tacho view afterwards"},
   };
   for (const auto& [option, why] : kAtStart)
@@ -34,32 +37,65 @@ Status check_options(const TraceRequest& request) {
   return {};
 }
 
-Result<OutputClaim> claim_output(const AttachRequest& request) {
-  if (!request.trace.output.empty()) return OutputClaim::exactly(request.trace.output, request.trace.overwrite);
-  std::vector<std::string> words = attach::command_of(request.pid);
+Result<OutputClaim> claim_output(const TraceRequest& trace, pid_t first) {
+  if (!trace.output.empty()) return OutputClaim::exactly(trace.output, trace.overwrite);
+  std::vector<std::string> words = attach::command_of(first);
   if (words.empty()) {
-    TACHO_ASSIGN(const attach::TargetFacts facts, attach::look_at(request.pid));
+    TACHO_ASSIGN(const attach::TargetFacts facts, attach::look_at(first));
     words = {facts.name};
   }
   const std::string base = run_name(words) + ".tacho";
-  return request.trace.overwrite ? OutputClaim::exactly(base, true) : OutputClaim::numbered(base);
+  return trace.overwrite ? OutputClaim::exactly(base, true) : OutputClaim::numbered(base);
+}
+
+// "attached to process 4711 after 0.31 s; one thread was stopped for 0.9 ms; Ctrl-C ends the recording"
+std::string attached_sentence(const attach::SessionResult& result, bool ends) {
+  const size_t count = result.targets.size();
+  std::string who = count == 1 ? "process " : fmt::format("{} processes, ", count);
+  constexpr size_t kNamed = 8;
+  for (size_t i = 0; i < std::min(count, kNamed); ++i)
+    who += fmt::format("{}{}", i == 0 ? "" : ", ", result.targets.at(i).pid);
+  if (count > kNamed) who += ", ...";
+  const std::string stopped = count > 1 ? "threads of each were stopped for at most"
+                              : result.stops == 1
+                                  ? "one thread was stopped for"
+                                  : fmt::format("{} threads were stopped, one after the other, for", result.stops);
+  return fmt::format("attached to {} after {:.2f} s; {} {:.1f} ms{}", who, result.attached_s, stopped,
+                     result.stopped_s * 1e3, ends ? "" : "; Ctrl-C ends the recording");
+}
+
+Result<int64_t> begin_of(const std::string& at) {
+  if (at.empty()) return 0;
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return attach::moment_of(at, int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec);
 }
 
 int attach_to(AttachRequest& request) {
   TraceRequest& trace = request.trace;
   if (const Status good = check_options(trace); !good) return complain(kBadInput, good.error().message);
   if (const Status ready = complete(trace); !ready) return complain(kBadInput, ready.error().message);
-  const auto output = claim_output(request);
+  const auto begin = begin_of(request.at);
+  if (!begin) return complain(kBadInput, begin.error().message);
+  const attach::ProcessChoice& choice = request.choice;
+  if (choice.numbers.empty() && choice.names.empty() && choice.cgroups.empty() && choice.containers.empty())
+    return complain(kBadInput, "say which process: its number, --name, --cgroup or --container");
+  const auto chosen = attach::choose(choice);
+  if (!chosen) return complain(kBadInput, chosen.error().message);
+  const auto output = claim_output(trace, chosen->numbers.front());
   if (!output) return complain(kBadInput, output.error().message);
   trace.launch.recording.output = output->name();
   attach::SessionOptions options;
   options.recording = trace.launch.recording;
-  options.processes = {request.pid};
+  options.processes = chosen->numbers;
+  options.left = chosen->left_out;
   options.launches = request.launches;
+  options.begin_at = *begin;
   if (!trace.quiet)
-    options.begun = [&] {
+    options.begun = [&](const attach::SessionResult& result) {
+      for (const std::string& warning : result.warnings) complain(kOk, warning);
       const bool ends = options.recording.duration_s > 0 || options.launches > 0;
-      complain(kOk, fmt::format("attached to process {}{}", request.pid, ends ? "" : "; Ctrl-C ends the recording"));
+      complain(kOk, attached_sentence(result, ends));
     };
   const auto result = attach::record(options);
   if (!result) return complain(kBadInput, result.error().message);
@@ -74,16 +110,31 @@ int attach_to(AttachRequest& request) {
 
 int run_attach(int argc, char** argv) {
   CommandOptions app("Record a program that already runs, and let it go again.", "tacho attach");
-  app.footer("Examples:\n"
-             "  tacho attach 4711 --duration 5     five seconds of process 4711, into its program's name with .tacho\n"
-             "  tacho attach 4711 -o run.tacho     until Ctrl-C\n"
-             "  tacho attach 4711 --for-launches 1000 --api-args\n"
-             "  tacho doctor 4711                  whether tacho may, without attaching\n"
-             "The program goes on while tacho gets in, records and leaves, and again and again with other options.\n"
-             "Exit code: 0 recorded, 1 the process cannot be attached to, which one sentence explains.");
+  app.footer(
+      "Examples:\n"
+      "  tacho attach 4711 --duration 5     five seconds of process 4711, into its program's name with .tacho\n"
+      "  tacho attach 4711 -o run.tacho     until Ctrl-C\n"
+      "  tacho attach 4711 --for-launches 1000 --api-args\n"
+      "  tacho attach --name train.py --children --at /10s --duration 5    all ranks of this host into one file\n"
+      "  tacho doctor 4711                  whether tacho may, without attaching\n"
+      "The program goes on while tacho gets in, records and leaves, and again and again with other options.\n"
+      "Exit code: 0 recorded, 1 the process cannot be attached to, which one sentence explains.");
   AttachRequest request;
   std::optional<Error> refusal;
-  CommandOption process = app.add_option("PID", request.pid, "number of the process").required().positive();
+  app.add_option("PID", request.choice.numbers, "numbers of processes").positive().expected(0, -1);
+  app.add_option(
+         "--name", request.choice.names,
+         "processes that run this program or script; python stands for python3.11, too, and * and ? for letters")
+      .type_name("NAME");
+  app.add_option("--cgroup", request.choice.cgroups, "processes of this cgroup and of those inside it")
+      .type_name("PATH");
+  app.add_option("--container", request.choice.containers, "processes of the container whose id begins so")
+      .type_name("ID");
+  app.add_flag("--children", request.choice.children, "their children and children's children, too");
+  app.add_option(
+         "--at", request.at,
+         "begin at this moment on every host: /10s is the next full ten seconds; or a time of the day, 14:30:05")
+      .type_name("TIME");
   app.add_option("--for-launches", request.launches, "let go after this many launches of kernels").type_name("N");
   const options::Declared declared = options::declare(app, trace_options(), request.trace, refusal);
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;

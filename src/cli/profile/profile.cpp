@@ -120,9 +120,9 @@ Status check_conflicts(const ProfileArguments& a) {
     return fail("--cache-control all goes with kernel replay: {} measures kernels as they come",
                 a.multiplexing ? "--iteration-multiplexing" : "--replay application");
   if (a.attach_pid != 0)
-    return fail("--attach-pid {}: counters have to be set up before the program's "
-                "first kernel; start it with `profile ... -- command`",
-                a.attach_pid);
+    return fail("--attach-pid {}: counters have to be set up before the program's first kernel; start it with "
+                "`profile ... -- command`, or record its kernels' times with `tacho attach {}`",
+                a.attach_pid, a.attach_pid);
   if (a.retain_rocpd && a.format != "rocpd") return fail("--retain-rocpd-output needs --format-rocprof-output rocpd");
   if (a.name.find('/') != std::string::npos)
     return fail("-n '{}': a name holds no '/'; --output-directory takes a path", a.name);

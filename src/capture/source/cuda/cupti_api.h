@@ -68,6 +68,8 @@ void start_late();
 /// Ends the session of start_late(): records that CUPTI holds go to the pool, all kinds and callbacks are off, CUPTI
 /// has no subscriber. It stays initialised: to finalise it would break graphs that the program has made meanwhile.
 void leave_late();
+/// In a child forked meanwhile, in which neither CUDA nor CUPTI works: forgets the session.
+void leave_in_child();
 /// The CUPTI that the session uses, nullptr before it starts.
 const Cupti* session_cupti();
 /// True while tacho's session owns CUPTI's activity records in this process.

@@ -742,6 +742,11 @@ void leave_late() {
   g_started.store(0);
 }
 
+void leave_in_child() {
+  g_started.store(0);
+  g_finished.store(1);
+}
+
 const Cupti* session_cupti() {
   return g_started.load(std::memory_order_acquire) != 0 ? &g_cupti : nullptr;
 }

@@ -2,6 +2,7 @@
 #define TACHO_LIBRARY_INTERFACE 1
 #include <cstring>
 
+#include "capture/attached.h"
 #include "capture/source/marker/marker.h"
 #include "capture/source/opencl/opencl.h"
 #include "tacho/tacho.h"
@@ -72,9 +73,10 @@ constexpr tacho_functions kFunctions = {
 
 }  // namespace
 
-/// nullptr when this process is not traced, or for a version of the header that this library does not know.
+/// nullptr when this process is not traced and does not listen, or for a version of the header that this library does
+/// not know.
 TACHO_EXPORT const tacho_functions* tacho_get_functions(uint32_t version) {
-  return version == TACHO_VERSION && marker::ready() ? &kFunctions : nullptr;
+  return version == TACHO_VERSION && (tacho::capture::listens() || marker::ready()) ? &kFunctions : nullptr;
 }
 TACHO_EXPORT int tacho_active(void) {
   return api_active();

@@ -175,7 +175,8 @@ void start_late() {
                     "with tacho trace");
 }
 
-void leave_late() {
+namespace {
+void take_hooks_out() {
   g_seen_tables = 0;
   for (size_t i = 0; i < g_table_count; ++i) {
     const HookedTable& hooked = g_tables[i];
@@ -186,7 +187,18 @@ void leave_late() {
       return now[slot] == slots_of(*g_hooks_here)[slot] ? slots_of(hooked.own)[slot] : now[slot];
     });
   }
+}
+}  // namespace
+
+void leave_late() {
+  take_hooks_out();
   if (g_hooks_here != nullptr) leave_queues();
+  g_table_count = 0;
+  g_hooks_here = nullptr;
+}
+
+void leave_in_child() {
+  take_hooks_out();
   g_table_count = 0;
   g_hooks_here = nullptr;
 }

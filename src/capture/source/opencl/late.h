@@ -11,6 +11,8 @@ namespace tacho::capture::opencl {
 void start_late();
 /// Takes the hooks out, writes what is complete within a second and counts the rest as lost.
 void leave_late();
+/// In a child forked meanwhile: the tables are its own, and nothing else of the session is.
+void leave_in_child();
 
 /// The hooks, with `functions` (a runtime's own) below them; nullptr if this process is traced in another way or not at
 /// all. Begins anew in the pool that tacho has attached to.

@@ -667,7 +667,7 @@ class Refusals(Rocprofv3):
         self.one_sentence(self.rocprofv3("--kernel-trace", "stray", code=125), "stray")
         self.one_sentence(self.rocprofv3("--agent-index", "relativ", code=125), "did you mean relative")
         self.one_sentence(self.rocprofv3("--output-file", code=125), "--output-file", "missing")
-        self.one_sentence(self.rocprofv3("--kernel-trace", "--pid", "5", code=125), "attaching")
+        self.one_sentence(self.rocprofv3("--kernel-trace", "--pid", "5", code=125), "--pid records a program that already runs")
         self.one_sentence(self.run_command(ROCPROFV3, "--kernel-trace", code=125), "no program")
         self.one_sentence(self.rocprofv3("--kernel-trace", command=("/no/such/program",), code=127), "/no/such/program")
         self.one_sentence(self.rocprofv3("--kernel-trace", command=("/etc/passwd",), code=126), "/etc/passwd")
@@ -738,8 +738,8 @@ class Refusals(Rocprofv3):
         self.assertEqual(list(self.folder.glob("other*")), [], "only told, not run")
         for mode in ("disabled-sdk-contexts", "sdk-buffer-overhead", "sdk-callback-overhead", "tool-runtime-overhead", "execution-profile"):
             self.one_sentence(self.rocprofv3("--kernel-trace", "--benchmark-mode", mode, "-o", mode), "--benchmark-mode")
-        self.one_sentence(self.rocprofv3("--kernel-trace", "--attach", "7", code=125), "attaching")
-        self.one_sentence(self.rocprofv3("--kernel-trace", "-p", "7", code=125), "attaching")
+        self.one_sentence(self.rocprofv3("--kernel-trace", "--attach", "7", code=125), "not both")
+        self.one_sentence(self.rocprofv3("--kernel-trace", "-p", "7", code=125), "not both")
         for words in (("--attach-duration-msec", "10"), ("--attach-children",), ("--attach-sync-output",)):
             self.one_sentence(self.rocprofv3("--kernel-trace", *words, code=125), words[0], "attaching")
         lines = self.lines(self.rocprofv3("--kernel-trace", "--selected-regions", "--selected-regions-ref-count", "-o", "counted"))

@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "analysis/stats.h"
+#include "attach/target.h"
 #include "base/files/name_claim.h"
 #include "cli/command.h"
 #include "cli/files/export_trace.h"
@@ -20,6 +21,7 @@
 #include "cli/personalities/rocprofv3/counters.h"
 #include "cli/personalities/rocprofv3/options.h"
 #include "cli/personalities/rocprofv3/output.h"
+#include "cli/personalities/rocprofv3/running.h"
 #include "cli/personalities/rocprofv3/summary.h"
 #include "cli/personalities/rocprofv3/without_effect.h"
 #include "cli/shared/devices.h"
@@ -66,6 +68,7 @@ struct Plan {
   bool summarize = false, write_config = false, traces = false;
   bool one_of_several = false;  // runs of the program
   Level level = kWarning;
+  std::optional<AttachPlan> attach;      // for --pid, which starts no program
   std::optional<CounterPlan> counters;   // for --pmc, which replaces tracing
   std::optional<SamplingPlan> sampling;  // for --pc-sampling-..., which do, too
   std::shared_ptr<const counter::SampledRun> sampled;
@@ -323,9 +326,9 @@ Result<Plan> make_plan(const InputJob& job, const std::vector<std::string>& comm
                : level == "info"  ? kInfo
                : level == "trace" ? kTrace
                                   : kWarning;
-  for (const char* option : {"pid", "attach", "attach-duration-msec", "attach-children", "attach-sync-output"})
-    if (given.has(option))
-      return fail("--{}: attaching to a running process is not possible; start the program under rocprofv3", option);
+  TACHO_ASSIGN(plan.attach, plan_attach(job, !command.empty()));
+  if (plan.attach) plan.launch.command = attach::command_of(plan.attach->pid);
+  if (plan.attach && plan.launch.command.empty()) plan.launch.command = {fmt::format("process-{}", plan.attach->pid)};
   TACHO_TRY(check_iterations(given));
   TACHO_ASSIGN(plan.sampling, plan_sampling(given));
   TACHO_ASSIGN(plan.counters, plan_counters(job));
@@ -587,6 +590,9 @@ void tell_missing(const trace::Trace& trace, const Plan& plan) {
 
 // Runs the program and records it. One of several runs reads the same standard input as the others.
 tl::expected<launch::RunResult, launch::LaunchError> record(Plan& plan) {
+  if (plan.attach)
+    return record_running(*plan.attach, plan.launch.recording,
+                          [&](std::string_view sentence) { say(plan, kWarning, sentence); });
   if (!plan.one_of_several) return launch::run(plan.launch);
   counter::InputOfRun input;
   TACHO_TRY(input.begin());
@@ -607,6 +613,10 @@ int run_plan(const Given& given, Plan& plan) {
   };
   say_remarks();
   if (!plan.traces) {
+    if (plan.attach)
+      return complain(kOwnError, fmt::format("no tracing option is given: nothing of process {} would be recorded; add "
+                                             "--kernel-trace or --sys-trace",
+                                             plan.attach->pid));
     // Like rocprofv3: without a tracing option there is no profile, and the program runs as it is.
     say(plan, kWarning, "no tracing option is given: the program runs unrecorded; add --kernel-trace or --sys-trace");
     const auto executable = launch::find_executable(plan.launch.command[0]);
@@ -710,7 +720,8 @@ int run(int argc, char** argv) {
   }
   auto jobs = jobs_of(*line);
   if (!jobs) return complain(kOwnError, jobs.error().message);
-  if (line->command.empty())
+  const bool attaches = std::any_of(jobs->begin(), jobs->end(), is_about_attaching);
+  if (line->command.empty() && !attaches)
     return complain(kOwnError, "no program to run; write it after --, as in: rocprofv3 --sys-trace -- ./app");
   if (line->given.on("echo")) {
     for (const std::string& word : line->command) report::print("{} ", word);

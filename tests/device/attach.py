@@ -1,0 +1,324 @@
+"""`tacho attach` in PyTorch programs on a GPU (attach.sh). Prints a table and lines ok/WRONG; ends with 1 if one is wrong.
+
+usage: attach.py --build BUILD --out FOLDER [SECTION...]
+       attach.py --program eager|graphs [--steps N] [--profile STEPS]   the programs that it runs; --steps 0 = until SIGTERM
+Sections: eager, graphs (attach, leave, again with other options), listen (eager, in a program that listens: no thread is stopped),
+rounds (20 times; losses bit for bit those of an undisturbed run).
+"""
+import argparse
+import csv
+import ctypes
+import io
+import json
+import os
+import pathlib
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+RAW = getattr(time, "CLOCK_MONOTONIC_RAW", None)
+WARM = 3.0  # seconds of undisturbed work before and after
+HELD = 3.0  # seconds of recording
+
+
+def now():
+    return time.clock_gettime_ns(RAW)
+
+
+def make_step(kind):
+    import torch
+    torch.manual_seed(1)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.benchmark = False
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    if kind == "eager":
+        layer = torch.nn.TransformerEncoderLayer(512, 8, 2048, dropout=0.0, batch_first=True)
+        network = torch.nn.Sequential(torch.nn.TransformerEncoder(layer, 6, enable_nested_tensor=False), torch.nn.Flatten(),
+                                      torch.nn.Linear(64 * 512, 16)).cuda().train()
+        optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4)
+        inputs, target = torch.randn(16, 64, 512, device="cuda"), torch.randint(0, 16, (16,), device="cuda")
+
+        def step():
+            optimizer.zero_grad(set_to_none=True)
+            loss = torch.nn.functional.cross_entropy(network(inputs), target)
+            loss.backward()
+            optimizer.step()
+            return loss
+        return step
+    layer = torch.nn.TransformerEncoderLayer(256, 8, 1024, dropout=0.0, batch_first=True)
+    network = torch.nn.TransformerEncoder(layer, 12, enable_nested_tensor=False).cuda().half().eval()
+    token = torch.randn(4, 1, 256, device="cuda", dtype=torch.half)
+    with torch.no_grad():
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                network(token)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            result = network(token)
+
+    def step():
+        for _ in range(10):
+            graph.replay()
+        return result.float().sum()
+    return step
+
+
+def program(kind, steps, profiled):
+    import torch
+    ended = False
+
+    def end(*_):
+        nonlocal ended
+        ended = True
+    signal.signal(signal.SIGTERM, end)
+    # Where yama lets a process attach only to those that it started, the program may allow it to all.
+    ctypes.CDLL(None).prctl(0x59616d61, ctypes.c_ulong(-1 & (2**64 - 1)), 0, 0, 0)  # PR_SET_PTRACER, PR_SET_PTRACER_ANY
+    step = make_step(kind)
+    if os.environ.get("ATTACH_LISTEN"):
+        import tacho
+        tacho.listen(os.environ["ATTACH_LISTEN"])
+    for _ in range(5):
+        step()
+    torch.cuda.synchronize()
+    if profiled:
+        from torch.profiler import ProfilerActivity, profile
+        step().item()
+        with profile(activities=[ProfilerActivity.CUDA]) as recorded:
+            for _ in range(profiled):
+                step().item()
+            torch.cuda.synchronize()
+        kernels = [event for event in recorded.events() if event.device_type == torch.autograd.DeviceType.CUDA]
+        counts = {}
+        for event in kernels:
+            if not event.name.startswith(("Memcpy", "Memset")):
+                counts[event.name] = counts.get(event.name, 0) + 1
+        print(json.dumps({"kernels": sum(counts.values()) / profiled, "names": len(counts)}))
+        return
+    print("ready", flush=True)
+    times, losses = [], []
+    while not ended and (steps == 0 or len(losses) < steps):
+        begin = now()
+        losses.append(step().item().hex())  # waits for the device
+        times.append((begin, now()))
+    torch.cuda.synchronize()
+    print(json.dumps({"times": times, "losses": losses}))
+
+
+class Running:
+    """A program that was started without tacho."""
+
+    def __init__(self, kind, library=None):
+        environment = {**os.environ, "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+        if library is not None:
+            environment |= {"ATTACH_LISTEN": str(library), "PYTHONPATH": str(pathlib.Path(__file__).resolve().parents[2] / "python")}
+        self.process = subprocess.Popen([sys.executable, pathlib.Path(__file__).resolve(), "--program", kind], text=True, env=environment,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if self.process.stdout.readline().strip() != "ready":
+            raise RuntimeError(f"the {kind} program did not start: {self.process.communicate()[1][-900:]}")
+        self.pid = self.process.pid
+
+    def resident(self):
+        """MiB."""
+        return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{self.pid}/status").read_text())[1]) / 1024
+
+    def end(self):
+        self.process.send_signal(signal.SIGTERM)
+        said, errors = self.process.communicate(timeout=120)
+        if self.process.returncode != 0:
+            raise RuntimeError(f"the program ended with {self.process.returncode}: {errors[-900:]}")
+        return json.loads(said)
+
+
+class Check:
+    def __init__(self, build, folder):
+        self.tacho, self.folder, self.wrong, self.table = build / "bin" / "tacho", folder, 0, []
+
+    def say(self, good, sentence):
+        self.wrong += not good
+        print(("ok    " if good else "WRONG ") + sentence, flush=True)
+        return good
+
+    def run(self, *command, code=0):
+        result = subprocess.run([str(word) for word in command], capture_output=True, text=True, cwd=self.folder, timeout=120)
+        if code is not None and result.returncode != code:
+            self.say(False, f"{' '.join(map(str, command[1:]))}: exit code {result.returncode}: {result.stderr[-900:].strip()}")
+        return result
+
+    def rows(self, file, sql):
+        return list(csv.DictReader(io.StringIO(self.run(self.tacho, "query", file, sql, "--output-format", "csv").stdout)))
+
+    def attach(self, program, *options, file="a.tacho"):
+        """Attaches; facts of it, or nothing where tacho was refused."""
+        begin = now()
+        result = self.run(self.tacho, "attach", program.pid, "-q", "--overwrite", "-o", file, *options, code=None)
+        end = now()
+        if not self.say(result.returncode == 0, f"attach {' '.join(options)}: {result.stderr.strip() or 'recorded'}"):
+            return None
+        said = self.run(self.tacho, "info", file).stdout
+        properties = {row["key"]: row["value"] for row in self.rows(file, "SELECT key, value FROM tacho.property")}
+        kernels = self.rows(file, "SELECT min(start) AS first, max(start + duration) AS last, count(*) AS number FROM tacho.dispatch")
+        facts = {"begin": begin, "end": end, "info": said, "properties": properties, "kernels": 0, "file": file}
+        if kernels and kernels[0]["first"]:
+            facts |= {"kernels": int(kernels[0]["number"]), "first": int(kernels[0]["first"]), "last": int(kernels[0]["last"])}
+        self.say("nothing was lost" in said, "nothing was lost" if "nothing was lost" in said else
+                 "tacho info: " + " | ".join(line.strip() for line in said.splitlines() if "lost" in line or "warning" in line)[:500])
+        return facts
+
+    def row(self, what, *cells):
+        self.table.append((what, *cells))
+
+    def torchs_count(self, kind):
+        command = [sys.executable, pathlib.Path(__file__).resolve(), "--program", kind, "--profile", "10"]
+        environment = {**os.environ, "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+        result = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment, timeout=200)
+        if result.returncode != 0:
+            self.say(False, f"torch.profiler's count of {kind}: {result.stderr[-500:]}")
+            return 0
+        return json.loads(result.stdout.splitlines()[-1])["kernels"]
+
+    def kernels_of_steps(self, facts, times, wanted):
+        """The kernels of each whole step of the recording are as many as torch counts."""
+        starts = sorted(int(row["start"]) for row in self.rows(facts["file"], "SELECT start FROM tacho.dispatch"))
+        counts, at = [], 0
+        for begin, end in times:
+            if begin < facts["first"] or end > facts["last"]:
+                continue
+            while at < len(starts) and starts[at] < begin:
+                at += 1
+            until = at
+            while until < len(starts) and starts[until] < end:
+                until += 1
+            counts.append(until - at)
+            at = until
+        other = [count for count in counts if count != wanted]
+        self.say(len(counts) > 3 and not other, f"kernels a step: {len(counts) - len(other)} of {len(counts)} steps have torch's {wanted:g}" +
+                 (f", others {sorted(set(other))[:8]}" if other else ""))
+
+    def loop(self, kind, library=None):
+        wanted = self.torchs_count(kind)
+        program = Running(kind, library)
+        kind = "listen" if library is not None else kind
+        self.refusals(program)
+        time.sleep(WARM)
+        before_memory = program.resident()
+        first = self.attach(program, "--duration", HELD, file="first.tacho")
+        if first is None:
+            program.end()
+            return
+        time.sleep(WARM)
+        one_memory = program.resident()
+        second = self.attach(program, "--duration", HELD, "--kernel-trace", file="second.tacho")
+        time.sleep(WARM)
+        two_memory = program.resident()
+        third = self.attach(program, "--duration", HELD, "--api-args", file="third.tacho")
+        time.sleep(WARM)
+        three_memory = program.resident()
+        said = program.end()
+        attached = [facts for facts in (first, second, third) if facts]
+
+        def speed(begin, end):
+            """Steps a second between two moments, by the middle of the steps' times."""
+            inside = [b - a for a, b in said["times"] if a >= begin and b <= end]
+            return 1e9 / statistics.median(inside) if inside else float("nan")
+        gap = int(0.2e9)
+        before = speed(first["begin"] - int(WARM * 0.9e9), first["begin"])
+        for number, facts in enumerate(attached, 1):
+            if not facts["kernels"]:
+                self.say(False, f"{kind} {number}: no kernel was recorded")
+                continue
+            in_seconds = (facts["first"] - facts["begin"]) * 1e-9
+            stopped = float(facts["properties"].get("attach.threads_stopped_ms", "nan"))
+            next_begin = attached[number]["begin"] if number < len(attached) else said["times"][-1][1]
+            during, after = speed(facts["first"] + gap, facts["last"] - gap), speed(facts["end"] + gap, next_begin)
+            self.row(f"{kind} {number}", f"{in_seconds:.2f}", f"{stopped:.2f}", f"{before:.1f}", f"{during / before:.3f}", f"{after / before:.3f}",
+                     facts["kernels"], f"{facts['properties'].get('attach.attached_ms', '?')}")
+            self.say(in_seconds <= 2, f"{kind} {number}: command to first kernel {in_seconds:.2f} s (goal 2)")
+            self.say(stopped <= (50 if number == 1 else 5), f"{kind} {number}: a thread was stopped for {stopped:.2f} ms (goal {50 if number == 1 else 5})")
+            goal = 0.9 if kind == "graphs" else 0.995
+            self.say(after / before >= goal, f"{kind} {number}: speed after/before {after / before:.4f} (goal {goal})")
+        self.say(three_memory - before_memory <= 8, f"{kind}: resident memory {before_memory:.0f} MiB before, then {one_memory:.0f}, {two_memory:.0f}, "
+                 f"{three_memory:.0f} (goal +8)")
+        for facts in attached:
+            if facts["kernels"]:
+                self.kernels_of_steps(facts, said["times"], wanted)
+
+    def eager(self):
+        self.loop("eager")
+
+    def graphs(self):
+        self.loop("graphs")
+
+    def listen(self):
+        self.loop("eager", self.tacho.parent.parent / "lib" / "libtacho.so")
+
+    def rounds(self, number=20):
+        program = Running("eager")
+        stopped, lost, empty = [], 0, 0
+        for i in range(number):
+            options = (("--kernel-trace",), ("--api-args",), ("--memory-copy-trace",), ())[i % 4]
+            result = self.run(self.tacho, "attach", program.pid, "-q", "--overwrite", "-o", "r.tacho", "--duration", "0.5", *options)
+            if result.returncode != 0:
+                break
+            stopped += [float(row["value"]) for row in self.rows("r.tacho", "SELECT value FROM tacho.property WHERE key = 'attach.threads_stopped_ms'")]
+            lost += "nothing was lost" not in self.run(self.tacho, "info", "r.tacho").stdout
+            empty += i % 4 != 2 and int(self.rows("r.tacho", "SELECT count(*) AS number FROM tacho.dispatch")[0]["number"]) == 0
+        time.sleep(1)
+        said = program.end()
+        self.say(len(stopped) == number and lost == 0 and empty == 0,
+                 f"{len(stopped)} of {number} rounds recorded, {lost} with losses, {empty} without kernels; "
+                 f"stopped {', '.join(f'{ms:.1f}' for ms in stopped)} ms")
+        steps = len(said["losses"])
+        command = [sys.executable, pathlib.Path(__file__).resolve(), "--program", "eager", "--steps", steps]
+        environment = {**os.environ, "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+        alone = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment, timeout=300)
+        losses = json.loads(alone.stdout.splitlines()[-1])["losses"]
+        differ = next((i for i, (a, b) in enumerate(zip(losses, said["losses"])) if a != b), None)
+        self.say(differ is None and len(losses) == steps, f"losses of {steps} steps are those of an undisturbed run, bit for bit" if differ is None else
+                 f"losses differ from step {differ} of {steps} on: {losses[differ]} undisturbed, {said['losses'][differ]}")
+
+    def refusals(self, program):
+        scope = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")
+        status = pathlib.Path("/proc/self/status").read_text()
+        rights = re.search(r"CapEff:\s*(\w+)", status)[1]
+        print(f"      user {os.geteuid()}, yama {scope.read_text().strip() if scope.exists() else 'absent'}, capabilities {rights}, "
+              f"kernel {os.uname().release}")
+        print(self.run(self.tacho, "doctor", program.pid, code=None).stdout.strip(), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("sections", nargs="*", default=[])
+    parser.add_argument("--build", type=pathlib.Path)
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("."))
+    parser.add_argument("--program")
+    parser.add_argument("--steps", type=int, default=0)
+    parser.add_argument("--profile", type=int, default=0)
+    arguments = parser.parse_args()
+    if arguments.program:
+        return program(arguments.program, arguments.steps, arguments.profile)
+    with tempfile.TemporaryDirectory() as folder:
+        check = Check(arguments.build.resolve(), pathlib.Path(folder))
+        for section in arguments.sections or ("eager", "graphs", "listen", "rounds"):
+            print(f"-- {section}", flush=True)
+            try:
+                getattr(check, section)()
+            except Exception as problem:
+                check.say(False, f"{section}: {problem!r}")
+        titles = ("loop", "first kernel s", "stopped ms", "steps/s before", "during/before", "after/before", "kernels", "attached ms")
+        lines = [titles, *check.table]
+        widths = [max(len(str(line[i])) for line in lines) for i in range(len(titles))]
+        text = "\n".join("  ".join(str(cell).ljust(width) for cell, width in zip(line, widths)) for line in lines)
+        print(text)
+        (arguments.out / "attach_table.txt").write_text(text + "\n")
+        print("attach.sh: " + ("all good" if check.wrong == 0 else f"{check.wrong} wrong"))
+        sys.exit(1 if check.wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -2,8 +2,8 @@
 from .markers import (active, flush, mark, name_thread, pause, range, range_pop, range_push, range_start, range_stop,
                       resume)
 
-__all__ = ["Error", "active", "flush", "mark", "name_thread", "open", "pause", "range", "range_pop", "range_push", "range_start",
-           "range_stop", "resume"]
+__all__ = ["Error", "active", "flush", "listen", "mark", "name_thread", "open", "pause", "range", "range_pop", "range_push", "range_start",
+           "range_stop", "resume", "snapshot", "start", "stop", "trigger"]
 
 
 def open(path, dialect=None):
@@ -18,6 +18,9 @@ def __getattr__(name):
     if name == "Error":
         from .program import Error
         return Error
+    if name in ("listen", "snapshot", "start", "stop", "trigger"):
+        from . import live
+        return getattr(live, name)
     raise AttributeError(f"module 'tacho' has no attribute {name!r}")
 
 

@@ -23,6 +23,15 @@ def attributes(domain, category, payload=None):
     return made
 
 
+_used = None  # the path of the library by which this process listens
+
+
+def use(path):
+    """From now on load() finds the library at this path."""
+    global _used
+    _used = path
+
+
 def load(preloaded=False):
     """The library with its functions declared; None in a process that is not traced. preloaded: only where tacho has
     loaded it already."""
@@ -31,7 +40,7 @@ def load(preloaded=False):
         library = ctypes.PyDLL(None)
         library.tacho_get_functions
     except (AttributeError, OSError):
-        path = os.environ.get("TACHO_LIBRARY", "")
+        path = _used or os.environ.get("TACHO_LIBRARY", "")
         if preloaded or not path.startswith("/"):
             return None
         try:

@@ -1,4 +1,5 @@
 """`tacho attach`: gets into programs that run, records them, lets go, and leaves them as they were."""
+import csv
 import os
 import pathlib
 import re
@@ -9,9 +10,16 @@ import time
 import harness
 from harness import TACHO
 
+ROCPROFV3 = harness.BUILD / "personalities" / "rocprofv3"
 LOOP = harness.TARGETS / "opencl_attach"
+FATES = harness.TARGETS / "attach_fates"
 THREADS = harness.TARGETS / "attach_threads"
 ROUNDS = int(os.environ.get("TACHO_ATTACH_ROUNDS", "12"))
+
+
+def rows(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
 
 
 class Attached(harness.Case):
@@ -44,9 +52,20 @@ class Attached(harness.Case):
         alone = self.run_command(LOOP, rounds, "0").stdout.decode().splitlines()[-1]
         self.assertEqual(said, alone)
 
+    def wait_until(self, condition, seconds=20):
+        end = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), end, "it did not happen")
+            time.sleep(0.01)
+
     def leftovers(self, pid):
         """What of tacho's is in the process: threads and descriptors."""
-        threads = [pathlib.Path(f"/proc/{pid}/task/{task}/comm").read_text().strip() for task in os.listdir(f"/proc/{pid}/task")]
+        threads = []
+        for task in os.listdir(f"/proc/{pid}/task"):
+            try:
+                threads.append(pathlib.Path(f"/proc/{pid}/task/{task}/comm").read_text().strip())
+            except OSError:
+                pass  # it has ended meanwhile
         files = [os.readlink(f"/proc/{pid}/fd/{number}") for number in os.listdir(f"/proc/{pid}/fd")]
         maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
         return ([name for name in threads if name.startswith("tacho")], [name for name in files if "tacho" in name],
@@ -121,12 +140,6 @@ class OpenCl(Attached):
         self.assertGreaterEqual(self.calls("kernel", "mix_up", "a.tacho"), 20)
         self.same_result(self.end(program))
 
-    def wait_until(self, condition, seconds=20):
-        end = time.monotonic() + seconds
-        while not condition():
-            self.assertLess(time.monotonic(), end, "it did not happen")
-            time.sleep(0.01)
-
     def test_two_at_once(self):
         program = self.start(LOOP, "100000000", "1000")
         first = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "-o", "first.tacho", "--duration", "2"], cwd=self.folder)
@@ -148,6 +161,351 @@ class OpenCl(Attached):
         program.kill()
         self.assertEqual(tacho.wait(timeout=60), 0)
         self.assertGreater(self.calls("kernel", "mix_up", "dead.tacho"), 10)
+
+
+class ManyTargets(Attached):
+    def test_all_that_run_a_program_into_one_file(self):
+        programs = [self.start(LOOP, "100000000", "1000") for _ in range(3)]
+        self.attach("--name=opencl_attach", "--duration", "1")
+        found = {int(row[0]) for row in self.query("SELECT DISTINCT pid FROM tacho.dispatch")}
+        self.assertEqual(found, {program.pid for program in programs})
+        info = self.run_command(TACHO, "info", "a.tacho").stdout.decode()
+        self.assertIn("nothing was lost", info)
+        for program in programs:
+            self.assertEqual(self.leftovers(program.pid), ([], [], []))
+            self.same_result(self.end(program))
+
+    def test_children_of_a_launcher_at_a_moment(self):
+        launcher = self.folder / "launcher.sh"
+        launcher.write_text(f"{LOOP} 100000000 1000 > one & {LOOP} 100000000 1000 > two & echo ready; wait; wait\n")
+        program = subprocess.Popen(["/bin/bash", str(launcher)], stdout=subprocess.PIPE, cwd=self.folder, text=True, start_new_session=True)
+        self.addCleanup(program.stdout.close)
+        self.addCleanup(lambda: os.killpg(program.pid, signal.SIGKILL))
+        self.assertEqual(program.stdout.readline().strip(), "ready")
+        time.sleep(1)
+        said = self.run_command(TACHO, "attach", program.pid, "--children", "--at", "/2s", "--duration", "0.5", "-o", "a.tacho")
+        self.assertRegex(said.stderr.decode(), r"attached to 3 processes, \d+, \d+, \d+ after")
+        self.assertEqual(len(self.query("SELECT DISTINCT pid FROM tacho.dispatch")), 2)
+        (begin,), (started,) = (self.query(f"SELECT value FROM tacho.property WHERE key = '{key}'")[0] for key in ("attach.begin_unix_ns", "started_unix_ns"))
+        self.assertEqual(int(begin) % 2_000_000_000, 0)
+        self.assertGreater(int(begin), int(started))
+        # No kernel before the moment: trace time of the begin by the clocks that the trace has.
+        first = int(self.query("SELECT min(start) FROM tacho.dispatch")[0][0])
+        real, raw = map(int, self.query("SELECT realtime, raw FROM tacho.clock ORDER BY raw LIMIT 1")[0])
+        self.assertGreater(first - raw, int(begin) - real - 50_000_000)
+
+    def test_those_that_refuse_are_left_out(self):
+        program = self.start(LOOP, "100000000", "1000")
+        said = self.run_command(TACHO, "attach", program.pid, 1, "--duration", "0.3", "-o", "a.tacho")
+        self.assertIn("process 1 was left out: 1", said.stderr.decode())
+        self.assertGreater(self.calls("kernel", "mix_up", "a.tacho"), 1)
+        self.assertIn("process 1 was left out", self.run_command(TACHO, "info", "a.tacho").stdout.decode())
+        self.same_result(self.end(program))
+
+    def test_bad_choices(self):
+        for options, needle in (((), "say which process"), (("--name", "no_such_program"), "named no_such_program"),
+                                (("--container", "web"), "id's first 4 digits"), (("--cgroup", "/no/such"), "cgroup /no/such"),
+                                (("4711000", "--at", "soon"), "--at soon"), (("4711000", "--at", "/0s"), "--at /0"),
+                                (("1", "4711000"), "no process 4711000"), (("--memory", "1"), "--memory")):
+            self.one_sentence(self.run_command(TACHO, "attach", *options, code=1), needle)
+
+
+class Rocprofv3(Attached):
+    def rocprofv3(self, *options, **more):
+        return self.run_command(ROCPROFV3, *options, **more)
+
+    def test_as_amd_documents_it(self):
+        program = self.start(LOOP, "100000000", "1000")
+        for number, option in enumerate(("-p", "--pid", "--attach")):
+            self.rocprofv3(option, program.pid, "--attach-duration-msec", "500", "--kernel-trace", "--output-format", "csv", "-o", f"out{number}",
+                           "--attach-sync-output")
+            found = rows(self.folder / f"out{number}_kernel_trace.csv")
+            self.assertGreater(len(found), 20)
+            self.assertEqual({row["Kernel_Name"] for row in found}, {"mix_up"})
+        self.assertEqual(self.leftovers(program.pid), ([], [], []))
+        self.same_result(self.end(program))
+
+    def test_ctrl_c_detaches(self):
+        program = self.start(LOOP, "100000000", "1000")
+        tool = subprocess.Popen([str(ROCPROFV3), "--attach", str(program.pid), "--kernel-trace", "-f", "csv", "-o", "out"], cwd=self.folder,
+                                stderr=subprocess.PIPE, text=True)
+        self.addCleanup(tool.stderr.close)
+        self.addCleanup(tool.kill)
+        self.assertIn("attached to process", tool.stderr.readline())
+        time.sleep(0.5)
+        tool.send_signal(signal.SIGINT)
+        self.assertEqual(tool.wait(timeout=60), 0)
+        self.assertGreater(len(rows(self.folder / "out_kernel_trace.csv")), 10)
+        self.same_result(self.end(program))
+
+    def test_what_cannot_be(self):
+        for options, needle in ((("--attach", "x", "--kernel-trace"), "not a number"), (("-p", "7"), "no tracing option"),
+                                (("-p", "7", "--pmc", "SQ_WAVES"), "--pmc with --pid"), (("-p", "4711000", "--kernel-trace"), "no process 4711000"),
+                                (("-p", "7", "--kernel-trace", "--", "true"), "not both"), (("--attach-children", "--kernel-trace"), "--attach-children is about"),
+                                (("-p", "7", "--attach-duration-msec", "0", "--kernel-trace"), "--attach-duration-msec")):
+            self.one_sentence(self.rocprofv3(*options, code=125), needle)
+
+
+class Listening(Attached):
+    """tacho_listen(): the program lets tacho in, and no thread is stopped."""
+    LIVE = harness.TARGETS / "attach_live"
+    PACKAGE = str(harness.BUILD / "share" / "tacho" / "python")
+
+    def environment(self):
+        return {**os.environ, "TACHO_LIBRARY": str(harness.BUILD / "lib" / "libtacho.so"), "TACHO_PROGRAM": str(TACHO), "PYTHONPATH": self.PACKAGE}
+
+    def stops(self):
+        return self.query("SELECT value FROM tacho.property WHERE key = 'attach.threads_stopped'")
+
+    def test_markers_again_and_again(self):
+        program = self.start(self.LIVE, env=self.environment())
+        for _ in range(4):
+            self.attach(program, "--duration", "0.3")
+            self.assertEqual(self.stops(), [["0"]])
+            self.assertGreater(self.stats("marker", "a.tacho")["work"]["Calls"], 50)
+            self.assertIn("nothing was lost", self.run_command(TACHO, "info", "a.tacho").stdout.decode())
+        # Markers are not seen by an attach that records none of them.
+        self.attach(program, "--duration", "0.3", "--kernel-trace")
+        self.assertEqual(self.stats("marker", "a.tacho"), {})
+        self.assertIn("listens for tacho", self.run_command(TACHO, "doctor", program.pid).stdout.decode())
+        self.assertRegex(self.end(program), "fine")
+
+    def test_two_at_once(self):
+        program = self.start(self.LIVE, env=self.environment())
+        first = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "-o", "first.tacho", "--duration", "1.5"], cwd=self.folder)
+        self.addCleanup(first.kill)
+        self.wait_until(lambda: re.search(r"tacho-\S+\.pool", pathlib.Path(f"/proc/{program.pid}/maps").read_text()))
+        time.sleep(0.3)
+        self.one_sentence(self.attach(program, code=1), "another tacho is attached")
+        self.assertEqual(first.wait(timeout=60), 0)
+        self.end(program)
+
+    def test_tacho_is_killed(self):
+        program = self.start(self.LIVE, env=self.environment())
+        tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "-o", "killed.tacho"], cwd=self.folder)
+        self.wait_until(lambda: re.search(r"tacho-\S+\.pool", pathlib.Path(f"/proc/{program.pid}/maps").read_text()))
+        tacho.kill()
+        tacho.wait()
+        self.wait_until(lambda: not re.search(r"tacho-\S+\.pool", pathlib.Path(f"/proc/{program.pid}/maps").read_text()))
+        self.run_command(TACHO, "recover", code=None)
+        self.attach(program, "--duration", "0.3")
+        self.assertGreater(self.stats("marker", "a.tacho")["work"]["Calls"], 50)
+        self.end(program)
+
+    def test_a_program_records_itself_in_c(self):
+        said = self.run_command(self.LIVE, self.folder / "own.tacho", env=self.environment())
+        self.assertGreaterEqual(self.stats("marker", "own.tacho")["work"]["Calls"], 95)
+        self.assertRegex(said.stdout.decode(), r"^\d+\n$")
+        said = self.run_command(TACHO, "trace", "-q", "-o", "t.tacho", "--", self.LIVE, code=2, env=self.environment()).stderr.decode()
+        self.assertEqual(said, "cannot listen: Device or resource busy\n")
+        said = self.run_command(self.LIVE, "/no/such/folder/own.tacho", env=self.environment(), code=5).stderr.decode()
+        self.assertIn("/no/such/folder", said)
+        self.assertIn("cannot listen: No such file", self.run_command(self.LIVE, code=2, env={**os.environ, "TACHO_LIBRARY": "/no/such"}).stderr.decode())
+
+    def python(self, code, result=0):
+        return self.run_command(harness.DEBIAN_PYTHON, "-c", code, env=self.environment(), code=result)
+
+    def test_a_program_records_itself_in_python(self):
+        self.python("""
+import os, threading, time, tacho
+before = tacho.range("before")
+tacho.listen()
+end = False
+def work():
+    while not end:
+        with tacho.range("step"):
+            time.sleep(0.002)
+thread = threading.Thread(target=work)
+thread.start()
+assert tacho.snapshot(0.5, "one.tacho") == "one.tacho" and os.path.exists("one.tacho")
+tacho.start("two.tacho", "--sampler", "timer")
+try:
+    tacho.trigger(1, "three.tacho")
+    raise SystemExit("two recordings at once")
+except tacho.Error as problem:
+    assert "two.tacho is under way" in str(problem), problem
+with before:
+    time.sleep(0.3)
+assert tacho.stop() == "two.tacho"
+try:
+    tacho.snapshot(1, "/no/such/folder/x.tacho")
+    raise SystemExit("a file in no folder")
+except tacho.Error as problem:
+    assert "/no/such/folder" in str(problem), problem
+child = os.fork()
+if child == 0:
+    time.sleep(0.2)
+    os._exit(0 if tacho.snapshot(0.1, "child.tacho") else 1)
+assert os.waitpid(child, 0)[1] == 0
+end = True
+thread.join()
+""")
+        self.assertGreater(self.stats("marker", "one.tacho")["step"]["Calls"], 50)
+        self.assertEqual(self.stats("marker", "two.tacho")["before"]["Calls"], 1)
+        self.assertNotIn("before", self.stats("marker", "one.tacho"))
+
+    def test_the_example_answers_this_machine_when_it_is_asked_to(self):
+        import urllib.error
+        import urllib.request
+        for asked in (False, True):
+            environment = {**self.environment(), "TACHO_DEBUG": "1"} if asked else self.environment()
+            server = subprocess.Popen([harness.DEBIAN_PYTHON, str(harness.SOURCE / "examples" / "live_server.py"), "0"], stdout=subprocess.PIPE, text=True,
+                                      cwd=self.folder, env=environment)
+            self.addCleanup(server.stdout.close)
+            self.addCleanup(server.kill)
+            address = server.stdout.readline().strip()
+            get = lambda path: urllib.request.urlopen(address + path, timeout=60).read()  # noqa: E731
+            self.assertRegex(get("/").decode(), r"^\d+\n$")
+            if asked:
+                (self.folder / "now.tacho").write_bytes(get("/debug/tacho?seconds=0.3"))
+                self.assertIn("attached to this process while it ran", self.run_command(TACHO, "info", "now.tacho").stdout.decode())
+            for path, code in (("/debug/tacho?seconds=0.3", 200), ("/debug/tacho?seconds=1000", 400), ("/debug/tacho?seconds=x", 400)) if asked else (("/debug/tacho", 404),):
+                try:
+                    get(path)
+                    found = 200
+                except urllib.error.HTTPError as problem:
+                    found = problem.code
+                    problem.close()
+                self.assertEqual(found, code, path)
+            maps = pathlib.Path(f"/proc/{server.pid}/maps").read_text()
+            self.assertEqual("libtacho" in maps, asked)
+            server.kill()
+            server.wait()
+
+
+class Children(Attached):
+    """A child that is forked while tacho is attached keeps nothing of tacho's, and is told."""
+
+    def test_a_forked_child_is_free(self):
+        program = self.start(FATES, stdin=subprocess.PIPE)
+        self.addCleanup(program.stdin.close)
+        tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "--duration", "1.5", "-o", "a.tacho", "--sampler", "timer"], cwd=self.folder)
+        self.addCleanup(tacho.kill)
+        self.wait_until(lambda: "tacho attach" in self.leftovers(program.pid)[0])
+        time.sleep(0.5)
+        program.stdin.write("f")
+        program.stdin.flush()
+        child = int(program.stdout.readline())
+        self.addCleanup(lambda: os.kill(child, signal.SIGKILL))
+        self.assertEqual(self.leftovers(child), ([], [], []))
+        caught = int(re.search(r"SigCgt:\s*(\w+)", pathlib.Path(f"/proc/{child}/status").read_text())[1], 16)
+        self.assertEqual(caught >> 33, 0)
+        self.assertEqual(tacho.wait(timeout=60), 0)
+        self.assertIn("forked 1 child while tacho was attached", self.run_command(TACHO, "info", "a.tacho").stdout.decode())
+        # It can be attached to by itself.
+        self.attach(child, "--duration", "0.2", output="b.tacho")
+        self.assertEqual(self.leftovers(child), ([], [], []))
+
+
+class Fates(Attached):
+    """The program changes while tacho is at any step of its way in and out: it runs on, or has ended, and tacho says one sentence."""
+    STEPS = ("stopped", "mapped", "filled", "created", "waiting", "attached", "leaving", "left")
+
+    def at_step(self, step, change):
+        program = self.start(FATES, stdin=subprocess.PIPE)
+        self.addCleanup(program.stdin.close)
+        tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "--overwrite", "--duration", "0.2", "-o", "a.tacho"], cwd=self.folder,
+                                 env={**os.environ, "TACHO_ATTACH_STEP": step}, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(tacho.stderr.close)
+        self.addCleanup(tacho.kill)
+        self.wait_until(lambda: self.state(tacho.pid) in "TZ")
+        self.assertEqual(self.state(tacho.pid), "T", f"tacho never came to {step}")
+        change(program)
+        tacho.send_signal(signal.SIGCONT)
+        code = tacho.wait(timeout=60)
+        said = tacho.stderr.read()
+        self.assertIn(code, (0, 1), f"{step}: {said}")
+        if code == 1:
+            self.assertRegex(said, r"^tacho: [^\n]+\n$", step)
+        return program, code, said
+
+    @staticmethod
+    def state(pid):
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+    def write(self, program, letter):
+        program.stdin.write(letter)
+        program.stdin.flush()
+
+    def alive(self, program):
+        """It does what it is asked, and nothing of tacho's is in it."""
+        self.wait_until(lambda: self.leftovers(program.pid) == ([], [], []))
+        self.write(program, "p")
+        self.assertEqual(program.stdout.readline().strip(), "p")
+        self.assertEqual(pathlib.Path(f"/proc/{program.pid}/status").read_text().split("TracerPid:")[1].split()[0], "0")
+
+    def test_it_is_killed(self):
+        for step in self.STEPS:
+            def kill(program):
+                program.kill()
+            program, code, said = self.at_step(step, kill)
+            # From "created" on the library may have answered before.
+            self.assertIn(code, {"attached": (0,), "leaving": (0,), "left": (0,), "created": (0, 1), "waiting": (0, 1)}.get(step, (1,)), f"{step}: {said}")
+            if code == 1:
+                self.assertIn("ended while tacho", said)
+            program.wait(timeout=20)
+
+    def test_it_runs_another_program(self):
+        for step in self.STEPS:
+            def change(program):
+                self.write(program, "x")
+                time.sleep(0.2)
+            program, _, _ = self.at_step(step, change)
+            self.wait_until(lambda: os.readlink(f"/proc/{program.pid}/exe").endswith("sleep"))
+            self.assertNotIn(self.state(program.pid), "tT", step)
+            self.assertNotIn("tacho", pathlib.Path(f"/proc/{program.pid}/maps").read_text(), step)
+
+    def test_it_forks(self):
+        for step in self.STEPS:
+            children = []
+
+            def change(program):
+                self.write(program, "f")
+                children.append(program)
+            program, code, said = self.at_step(step, change)
+            child = int(program.stdout.readline())
+            self.addCleanup(lambda: os.kill(child, signal.SIGKILL))
+            self.assertEqual(code, 0, f"{step}: {said}")
+            self.assertEqual(self.leftovers(child)[0], [], step)
+            self.assertEqual(self.leftovers(child)[2], [], step)
+            self.assertNotIn(self.state(child), "tT", step)
+            self.alive(program)
+
+    def test_it_is_stopped_and_goes_on(self):
+        for step in self.STEPS:
+            def change(program):
+                program.send_signal(signal.SIGSTOP)
+                time.sleep(0.2)
+                program.send_signal(signal.SIGCONT)
+            program, code, said = self.at_step(step, change)
+            self.assertEqual(code, 0, f"{step}: {said}")
+            self.alive(program)
+
+    def test_tacho_is_killed(self):
+        for step in self.STEPS:
+            program = self.start(FATES, stdin=subprocess.PIPE)
+            self.addCleanup(program.stdin.close)
+            tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "--overwrite", "--duration", "0.2", "-o", "a.tacho"], cwd=self.folder,
+                                     env={**os.environ, "TACHO_ATTACH_STEP": step})
+            self.wait_until(lambda: self.state(tacho.pid) in "TZ")
+            tacho.kill()
+            tacho.wait(timeout=20)
+            self.run_command(TACHO, "recover", code=None)
+            if step in ("mapped", "filled", "created"):
+                # The kernel lets the thread go where it is: in a call that tacho made it do.
+                continue
+            self.alive(program)
+            self.attach(program, "--duration", "0.2")
+            self.alive(program)
+
+
+class Disk(Attached):
+    def test_a_full_disk(self):
+        program = self.start(LOOP, "100000000", "100")
+        said = self.attach(program, "--duration", "1", output="/dev/full", code=1)
+        self.one_sentence(said, "/dev/full")
+        self.assertEqual(self.leftovers(program.pid), ([], [], []))
+        self.same_result(self.end(program))
 
 
 class Cuda(Attached):

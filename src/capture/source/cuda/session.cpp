@@ -334,6 +334,8 @@ void set_open(uint32_t gate, bool open, uint32_t correlation) {
 
 // Launching calls are watched only when --start-on or --stop-on counts them.
 constinit uint64_t g_start_launch = 0, g_stop_launch = 0;
+// In a program that runs already, launches count from when their kernels are recorded.
+constinit std::atomic<bool> g_counts_launches{false};
 
 // The runtime launches through the driver: both calls come, with the same number.
 constinit std::atomic<uint32_t> g_counted[256] = {};
@@ -428,7 +430,7 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
   } else if (domain == abi::domain::kRuntime && id == abi::callback::kDeviceReset) {
     if (call->site == abi::kEnter) g_cupti.flush_all(0);
   } else if ((g_start_launch != 0 || g_stop_launch != 0) && launches(call->function)) {
-    if (call->site == abi::kEnter) count_launch(call->correlation);
+    if (call->site == abi::kEnter && g_counts_launches.load(std::memory_order_acquire)) count_launch(call->correlation);
   } else if (instantiates(call->function) && call->site == abi::kExit && call->parameters != nullptr) {
     // Every version's parameters begin with where the executable graph goes and the graph.
     const auto* const parameters = static_cast<void* const*>(call->parameters);
@@ -679,6 +681,7 @@ bool start_session() {
     return false;
   }
   g_started.store(1);
+  g_counts_launches.store(!tape::attached_late(), std::memory_order_release);
   enable_callbacks();
   // Always enabled: devices, contexts and streams identify the owner of the work in the records.
   for (const int kind : {abi::kind::kDevice, abi::kind::kContext, abi::kind::kStream, abi::kind::kName})
@@ -689,6 +692,7 @@ bool start_session() {
   }
   if (tape::attached_late()) define_driver();
   apply_sources(tape::pool()->enabled.load(std::memory_order_relaxed));
+  g_counts_launches.store(true, std::memory_order_release);
   // A buffer for each of some hundred threads: starting CUDA takes much longer than backing it.
   tape::want_blocks((64 << 20) / tape::kBlockSize);
   static constinit bool exit_watched = false;

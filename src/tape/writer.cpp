@@ -845,7 +845,8 @@ void cover(PoolHeader* pool, size_t size) {
   g_mapped_blocks = 0;
   // A thread that is writing a record this very moment writes it into memory that nobody reads. Two attaches later it
   // has surely done so.
-  mmap(pool, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  static_cast<void>(
+      mmap(pool, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
   if (g_covered[0].at != nullptr) munmap(g_covered[0].at, g_covered[0].bytes);
   g_covered[0] = g_covered[1];
   g_covered[1] = {pool, size};

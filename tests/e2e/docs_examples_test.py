@@ -37,7 +37,7 @@ STABLE = re.compile(r"tacho merge rank\?|tacho query --explain run\.rpd|tacho ra
 # Commands of pages about one machine that cannot be run on another: what they need.
 ELSEWHERE = {
     "a GPU": re.compile(r"workloads/train/H200|decode\.py|decode\.tacho|long\.tacho|--device 1\b|-p out-profile"),
-    "a program that runs (attach_test.py has these)": re.compile(r"tacho attach |tacho doctor \d|/debug/tacho"),
+    "programs of that name (attach_test.py has these)": re.compile(r"tacho attach --name|/debug/tacho"),
     "DuckDB's or ClickHouse's program": re.compile(r"\| (duckdb|clickhouse) "),
 }
 # The number of the process that pages attach to: a program that runs while they are tried has it here.

@@ -194,6 +194,35 @@ class Cuda(harness.Case):
         self.one_sentence(result, "another profiler, nsight already", "keeps its GPU records")
         self.assertEqual(self.stats("kernel"), {})
 
+    def several(self, driver="610.43.02", **more):
+        version = self.folder / "version"
+        version.write_text(f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {driver}  Thu Mar 22 00:42:57 PDT 2026\n")
+        return {"CUDA_HOME": str(FAKE / "v3"), "TACHO_NVIDIA_VERSION_FILE": str(version), **more}
+
+    def test_beside_the_programs_subscriber(self):
+        result = self.fake("beside", 50, env=self.several())
+        self.assertEqual((result.stdout.decode(), result.stderr), ("subscribe 0\nown kernels 50\nbeside 50\n", b""))
+        self.assertEqual(self.calls("kernel", "vecAdd(float*, int)"), 50)
+        self.assertEqual(self.calls("api", "cudaLaunchKernel"), 50)
+        [row] = json.loads(self.run_command(TACHO, "query", "t.tacho", "SELECT count(DISTINCT tid), min(duration), max(duration) FROM tacho.dispatch",
+                                            "--output-format", "json").stdout)["rows"]
+        self.assertEqual(row, [1, 1000, 1000])
+        said = self.run_command(TACHO, "query", "t.tacho", "SELECT value FROM tacho.property WHERE key = 'cupti.subscriber'", "--output-format", "csv")
+        self.assertEqual(said.stdout, b"value\nbeside others\n")
+
+    def test_alone_where_cupti_serves_one(self):
+        for case in ({"driver": "580.95.05"}, {"FAKE_CUPTI_NO_THREADS": "1"}):
+            result = self.fake("beside", 50, env=self.several(**case), options=["--overwrite"])
+            self.assertEqual(result.stdout.decode(), "subscribe 39\nown kernels 0\nbeside 50\n")
+            self.one_sentence(result, "fake_cuda", "--yield-to-app")
+            self.assertEqual(self.calls("kernel", "vecAdd(float*, int)"), 50)
+
+    def test_an_older_client_under_a_subscriber(self):
+        result = self.fake("client", 50, env=self.several())
+        self.assertEqual(result.stdout.decode(), "subscribe 39\nclient 50\n")
+        self.one_sentence(result, "fake_cuda", "--yield-to-app")
+        self.assertEqual(self.calls("kernel", "vecAdd(float*, int)"), 50)
+
     def test_rocprofv3_writes_cuda_files(self):
         result = self.run_command(BUILD / "personalities" / "rocprofv3", "--sys-trace", "-f", "csv", "-d", ".", "-o", "out", "--", APP,
                                   "done", "20", code=5, env={"CUDA_HOME": str(FAKE)})

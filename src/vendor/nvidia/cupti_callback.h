@@ -19,6 +19,9 @@ using Callback = void (*)(void* user, int domain, uint32_t id, const void* data)
 using BufferRequested = void (*)(uint8_t** buffer, size_t* size, size_t* max_records);
 using BufferCompleted = void (*)(Context context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid);
 using Timestamp = uint64_t (*)();
+/// Of a subscriber (CUDA 13.2 and later); `about`: CUpti_BufferCallbackRequestInfo, CUpti_BufferCallbackCompleteInfo.
+using OwnBufferRequested = void (*)(uint8_t** buffer, size_t* size, size_t* max_records, const void* about);
+using OwnBufferCompleted = void (*)(uint8_t* buffer, size_t size, size_t valid, const void* about);
 
 namespace attribute {
 inline constexpr int kDeviceBufferSize = 0, kDeviceBufferPoolLimit = 2, kDeviceBufferPreAllocate = 6,
@@ -75,6 +78,8 @@ struct SubscriberParameters {
   const char* name;
   char* old_name;
   size_t old_size;
+  uint8_t several;  // 1: other subscribers may be there, too; from CUDA 13.2 on
+  uint8_t padding[7];
 };
 
 // CUDA driver

@@ -3,6 +3,7 @@
  *   done       everything completed    inflight  nothing completed, normal exit   fastexit  half completed, _exit
  *   hang       half completed, prints "ready", sleeps until killed
  *   client     uses CUPTI itself meanwhile   names  every kernel has its own name
+ *   beside     uses CUPTI itself meanwhile, with a subscriber of its own, and counts its kernels
  *   live       loads the driver, prints "ready" and launches a kernel each millisecond, whether CUPTI is there or not, until
  *              SIGTERM; N is not used. Ends with its launches, how often CUPTI's clock was set and whether CUPTI is in use
  *   burst      500 threads begin together and launch N kernels each   backed  the same, once tacho has 60 MiB ready */
@@ -18,6 +19,44 @@
 
 __attribute__((weak)) int cuptiSubscribe(void** subscriber, void* callback, void* user);
 __attribute__((weak)) int cuptiActivityDisable(int kind);
+struct subscriber_params {
+  size_t size;
+  const char* name;
+  char* old_name;
+  size_t old_size;
+  uint8_t several;
+  uint8_t padding[7];
+};
+__attribute__((weak)) int cuptiSubscribe_v2(void** subscriber, void* callback, void* user,
+                                            struct subscriber_params* params);
+
+/* A profiler of the program's own, as JAX and PyTorch have one. */
+static long g_own_kernels;
+static void own_requested(uint8_t** buffer, size_t* size, size_t* records, const void* about) {
+  (void)about;
+  *buffer = malloc(4096);
+  *size = 4096;
+  *records = 0;
+}
+static void own_completed(uint8_t* buffer, size_t size, size_t valid, const void* about) {
+  (void)size;
+  (void)about;
+  g_own_kernels += valid / 216;
+  free(buffer);
+}
+static void subscribe_beside(void* cupti) {
+  typedef int (*register_fn)(void*, void (*)(uint8_t**, size_t*, size_t*, const void*),
+                             void (*)(uint8_t*, size_t, size_t, const void*));
+  typedef int (*enable_fn)(void*, int, void*);
+  const register_fn callbacks = (register_fn)dlsym(cupti, "cuptiActivityRegisterCallbacks_v2");
+  const enable_fn enable = (enable_fn)dlsym(cupti, "cuptiActivityEnable_v2");
+  struct subscriber_params params = {sizeof params, "program", NULL, 0, 1, {0}};
+  void* subscriber = NULL;
+  if (callbacks == NULL || enable == NULL || cuptiSubscribe_v2 == NULL) return;
+  const int result = cuptiSubscribe_v2(&subscriber, NULL, NULL, &params);
+  printf("subscribe %d\n", result);
+  if (result == 0 && callbacks(subscriber, own_requested, own_completed) == 0) enable(subscriber, 10, NULL);
+}
 
 enum { kThreads = 500 };
 static void (*g_launch)(const char*);
@@ -104,6 +143,7 @@ int main(int argc, char** argv) {
     printf("subscribe %d\n", cuptiSubscribe(&subscriber, NULL, NULL));
     if (cuptiActivityDisable != NULL) cuptiActivityDisable(10);
   }
+  if (strcmp(mode, "beside") == 0 && cupti != NULL) subscribe_beside(cupti);
   if (launch != NULL && (strcmp(mode, "burst") == 0 || strcmp(mode, "backed") == 0)) {
     g_launch = launch;
     if (strcmp(mode, "backed") == 0 && !wait_for_memory()) return 3;
@@ -123,6 +163,7 @@ int main(int argc, char** argv) {
     const int half = strcmp(mode, "hang") == 0 || strcmp(mode, "fastexit") == 0;
     if (i + 1 == (half ? launches / 2 : launches) && strcmp(mode, "inflight") != 0) complete();
   }
+  if (strcmp(mode, "beside") == 0) printf("own kernels %ld\n", g_own_kernels);
   printf("%s %ld\n", mode, launches);
   fflush(stdout);
   if (strcmp(mode, "fastexit") == 0) {

@@ -1,4 +1,4 @@
-/* A stand-in for CUPTI 13.0, so that the way of CUDA records from a program to a trace is tested where there is no GPU.
+/* A stand-in for CUPTI 13.0 (13.3 where WITH_SUBSCRIBERS says that each client has a subscriber of its own), so that the way of CUDA records from a program to a trace is tested where there is no GPU.
  * It takes the calls that tacho makes and writes records as CUPTI does: into the client's buffers, kernels marked as not
  * complete until fake_complete(). What real CUPTI does beyond that is tested on real GPUs (tests/device). */
 #include <pthread.h>
@@ -61,9 +61,35 @@ static uint64_t now(void) {
 }
 
 EXPORT int cuptiGetVersion(uint32_t* version) {
+#ifdef WITH_SUBSCRIBERS
+  *version = 130300;
+#else
   *version = 130001;
+#endif
   return 0;
 }
+#ifdef WITH_SUBSCRIBERS
+/* The first client of the functions with _v2 has the buffers above; to others each completed kernel goes in a buffer of
+ * its own. Both kinds of clients do not go together. */
+enum { NOT_COMPATIBLE = 24, MOST_CLIENTS = 8 };
+typedef void (*own_requested_fn)(uint8_t**, size_t*, size_t*, const void*);
+typedef void (*own_completed_fn)(uint8_t*, size_t, size_t, const void*);
+static struct client {
+  int used;
+  own_requested_fn requested;
+  own_completed_fn completed;
+  uint64_t enabled;
+} g_clients[MOST_CLIENTS];
+static int has_clients(void) {
+  for (int i = 0; i < MOST_CLIENTS; ++i)
+    if (g_clients[i].used) return 1;
+  return 0;
+}
+#define OLD_FUNCTION \
+  if (has_clients()) return NOT_COMPATIBLE
+#else
+#define OLD_FUNCTION (void)0
+#endif
 EXPORT int cuptiGetResultString(int result, const char** text) {
   *text = result == 39 ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED" : "CUPTI_ERROR_FAKE";
   return 0;
@@ -98,6 +124,9 @@ EXPORT int cuptiSubscribe(void** subscriber, void* callback, void* user) {
   (void)user;
   g_callback = (callback_fn)callback;
   if (getenv("FAKE_CUPTI_REFUSES")) return atoi(getenv("FAKE_CUPTI_REFUSES"));
+#ifdef WITH_SUBSCRIBERS
+  if (has_clients()) return 39;
+#endif
   if (g_subscribed) return 39;
   g_subscribed = 1;
   *subscriber = &g_subscribed;
@@ -109,6 +138,8 @@ struct subscriber_params {
   const char* name;
   char* old_name;
   size_t old_size;
+  uint8_t several;
+  uint8_t padding[7];
 };
 EXPORT int cuptiSubscribe_v2(void** subscriber, void* callback, void* user, struct subscriber_params* params) {
   const char* const other = getenv("FAKE_CUPTI_OTHER");
@@ -117,8 +148,65 @@ EXPORT int cuptiSubscribe_v2(void** subscriber, void* callback, void* user, stru
     params->old_name[params->old_size - 1] = '\0';
     return 39;
   }
+#ifdef WITH_SUBSCRIBERS
+  if (params->size == sizeof *params && params->several) {
+    if (g_subscribed) return 39;
+    for (int i = 0; i < MOST_CLIENTS; ++i) {
+      if (g_clients[i].used) continue;
+      g_clients[i].used = 1;
+      if (i == 0) g_callback = (callback_fn)callback;
+      *subscriber = &g_clients[i];
+      return 0;
+    }
+    return 39;
+  }
+#endif
   if (strcmp(params->name, "tacho") != 0) return 1;
   return cuptiSubscribe(subscriber, callback, user);
+}
+#endif
+#ifdef WITH_SUBSCRIBERS
+EXPORT int cuptiActivityRegisterCallbacks_v2(struct client* client, own_requested_fn requested,
+                                             own_completed_fn completed) {
+  client->requested = requested;
+  client->completed = completed;
+  return 0;
+}
+EXPORT int cuptiActivityEnable_v2(struct client* client, int kind, void* config) {
+  if (config != NULL) return 1;
+  client->enabled |= 1ull << kind;
+  if (client == g_clients) g_enabled = client->enabled;
+  return 0;
+}
+EXPORT int cuptiActivityDisable_v2(struct client* client, int kind, void* config) {
+  if (config != NULL) return 1;
+  client->enabled &= ~(1ull << kind);
+  if (client == g_clients) g_enabled = client->enabled;
+  return 0;
+}
+EXPORT int cuptiActivitySetAttribute_v2(struct client* client, int attribute, size_t* size, void* value) {
+  (void)attribute;
+  (void)size;
+  (void)value;
+  return client->used ? 0 : 1;
+}
+EXPORT int cuptiGetTimestamp_v2(struct client* client, uint64_t* time) {
+  *time = now();
+  return client->used ? 0 : 1;
+}
+EXPORT int cuptiActivityEnableRuntimeApi_v2(struct client* client, uint32_t id, uint8_t on) {
+  if (id == 211) client->enabled = on ? client->enabled | 1u << 5 : client->enabled & ~(1ull << 5);
+  if (client == g_clients) g_enabled = client->enabled;
+  return 0;
+}
+EXPORT int cuptiActivityEnableDriverApi_v2(struct client* client, uint32_t id, uint8_t on) {
+  (void)id;
+  (void)on;
+  return client->used ? 0 : 1;
+}
+static int next_record(uint8_t* buffer, size_t valid, void** record);
+EXPORT int cuptiActivityGetNextRecord_v2(struct client* client, uint8_t* buffer, size_t valid, void** record) {
+  return client->used ? next_record(buffer, valid, record) : 1;
 }
 #endif
 EXPORT int cuptiEnableCallback(uint32_t on, void* subscriber, int domain, uint32_t id) {
@@ -139,15 +227,18 @@ EXPORT int cuptiGetCallbackName(int domain, uint32_t id, const char** name) {
   return 1;
 }
 EXPORT int cuptiActivityEnable(int kind) {
+  OLD_FUNCTION;
   if (kind == 10 && getenv("FAKE_CUPTI_REFUSES_KERNELS")) return atoi(getenv("FAKE_CUPTI_REFUSES_KERNELS"));
   g_enabled |= 1ull << kind;
   return 0;
 }
 EXPORT int cuptiActivityDisable(int kind) {
+  OLD_FUNCTION;
   g_enabled &= ~(1ull << kind);
   return 0;
 }
 EXPORT int cuptiActivityRegisterCallbacks(requested_fn requested, completed_fn completed) {
+  OLD_FUNCTION;
   g_requested = requested;
   g_completed = completed;
   return 0;
@@ -166,21 +257,36 @@ EXPORT int cuptiActivitySetAttribute(int attribute, size_t* size, void* value) {
   return 0;
 }
 EXPORT int cuptiGetTimestamp(uint64_t* time) {
+  OLD_FUNCTION;
   *time = now();
   return 0;
 }
 EXPORT int cuptiSetThreadIdType(int type) {
   (void)type;
-  return 0;
+  return getenv("FAKE_CUPTI_NO_THREADS") != NULL;
 }
 static int g_clocks;
 EXPORT int fake_clocks(void) {
   return g_clocks;
 }
 EXPORT int fake_enabled(void) {
+#ifdef WITH_SUBSCRIBERS
+  if (has_clients()) return 1;
+#endif
   return g_enabled != 0 || g_tells_launches || g_subscribed;
 }
 EXPORT int cuptiUnsubscribe(void* subscriber) {
+#ifdef WITH_SUBSCRIBERS
+  for (int i = 0; i < MOST_CLIENTS; ++i) {
+    if (subscriber != &g_clients[i]) continue;
+    memset(&g_clients[i], 0, sizeof g_clients[i]);
+    if (i != 0) return 0;
+    g_enabled = 0;
+    g_callback = NULL;
+    g_tells_launches = 0;
+    return 0;
+  }
+#endif
   if (subscriber != &g_subscribed) return 1;
   g_subscribed = 0;
   g_callback = NULL;
@@ -188,13 +294,14 @@ EXPORT int cuptiUnsubscribe(void* subscriber) {
   return 0;
 }
 EXPORT int cuptiActivityRegisterTimestampCallback(uint64_t (*timestamp)(void)) {
+  OLD_FUNCTION;
   if (getenv("FAKE_CUPTI_OWN_CLOCK")) return 27;
   ++g_clocks;
   g_timestamp = timestamp;
   return 0;
 }
 EXPORT int cuptiActivityGetAttribute(int attribute, size_t* size, void* value) {
-  if (attribute != 9 || *size != 1) return 1;
+  if (attribute != 9 || *size != 1 || getenv("FAKE_CUPTI_NO_THREADS")) return 1;
   *(uint8_t*)value = 1;
   return 0;
 }
@@ -207,7 +314,7 @@ EXPORT int cuptiActivityEnableDriverApi(uint32_t id, uint8_t on) {
   (void)on;
   return 0;
 }
-EXPORT int cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, void** record) {
+static int next_record(uint8_t* buffer, size_t valid, void** record) {
   uint8_t* at = *record;
   size_t size;
   if (at == NULL) {
@@ -221,6 +328,10 @@ EXPORT int cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, void** reco
   *record = at;
   memcpy(&size, at, 4);
   return size_of((uint32_t)size) == 0 ? 21 : 0;
+}
+EXPORT int cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid, void** record) {
+  OLD_FUNCTION;
+  return next_record(buffer, valid, record);
 }
 
 /* Records of a buffer that waits for the device cannot be given back unless forced. */
@@ -245,6 +356,12 @@ static void give_back(struct buffer* buffer) {
   }
   g_waiting_count = kept;
   memset(buffer, 0, sizeof *buffer);
+#ifdef WITH_SUBSCRIBERS
+  if (given.memory && has_clients()) {
+    if (g_clients[0].completed) g_clients[0].completed(given.memory, given.capacity, given.used, NULL);
+    return;
+  }
+#endif
   if (given.memory) g_completed(NULL, 0, given.memory, given.capacity, given.used);
 }
 EXPORT int cuptiActivityFlushAll(uint32_t flag) {
@@ -273,6 +390,9 @@ static uint8_t* space(uint32_t kind) {
     struct buffer fresh = {NULL, 0, 0};
     size_t records = 0;
     pthread_mutex_unlock(&g_lock);
+#ifdef WITH_SUBSCRIBERS
+    if (g_clients[0].requested) g_clients[0].requested(&fresh.memory, &fresh.capacity, &records, NULL);
+#endif
     if (g_requested) g_requested(&fresh.memory, &fresh.capacity, &records);
     if (fresh.memory) memset(fresh.memory, 0, fresh.capacity);
     pthread_mutex_lock(&g_lock);
@@ -347,6 +467,17 @@ static void finish_all(void) {
     PUT(uint64_t, 16, start);
     PUT(uint64_t, 24, start + 1000);
     PUT(uint32_t, 0, 10);
+#ifdef WITH_SUBSCRIBERS
+    for (int other = 1; other < MOST_CLIENTS; ++other) {
+      const struct client* const client = &g_clients[other];
+      uint8_t* memory = NULL;
+      size_t capacity = 0, records = 0;
+      if (!(client->enabled >> 10 & 1) || !client->requested) continue;
+      client->requested(&memory, &capacity, &records, NULL);
+      if (memory) memcpy(memory, at, 216);
+      if (memory) client->completed(memory, capacity, 216, NULL);
+    }
+#endif
   }
   g_waiting_count = 0;
 }

@@ -39,6 +39,15 @@ inline constexpr auto kBlocks = tape::BlockKind::kCupti;
   F(enable_driver_api, cuptiActivityEnableDriverApi, false, (uint32_t, uint8_t))                            \
   F(enable_hw_trace, cuptiActivityEnableHWTrace, false, (uint8_t))                                          \
   F(enable_latency, cuptiActivityEnableLatencyTimestamps, false, (uint8_t))                                 \
+  F(register_callbacks_v2, cuptiActivityRegisterCallbacks_v2, false,                                        \
+    (abi::Subscriber, abi::OwnBufferRequested, abi::OwnBufferCompleted))                                    \
+  F(activity_enable_v2, cuptiActivityEnable_v2, false, (abi::Subscriber, int, void*))                       \
+  F(activity_disable_v2, cuptiActivityDisable_v2, false, (abi::Subscriber, int, void*))                     \
+  F(next_record_v2, cuptiActivityGetNextRecord_v2, false, (abi::Subscriber, uint8_t*, size_t, void**))      \
+  F(set_attribute_v2, cuptiActivitySetAttribute_v2, false, (abi::Subscriber, int, size_t*, void*))          \
+  F(get_timestamp_v2, cuptiGetTimestamp_v2, false, (abi::Subscriber, uint64_t*))                            \
+  F(enable_runtime_api_v2, cuptiActivityEnableRuntimeApi_v2, false, (abi::Subscriber, uint32_t, uint8_t))   \
+  F(enable_driver_api_v2, cuptiActivityEnableDriverApi_v2, false, (abi::Subscriber, uint32_t, uint8_t))     \
   F(get_graph_id, cuptiGetGraphId, false, (void*, uint32_t*))                                               \
   F(get_graph_exec_id, cuptiGetGraphExecId, false, (void*, uint32_t*))                                      \
   F(get_graph_node_id, cuptiGetGraphNodeId, false, (void*, uint64_t*))

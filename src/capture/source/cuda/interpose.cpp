@@ -1,7 +1,8 @@
-// Programs that use CUPTI themselves (torch.profiler does). CUPTI serves one client, so while tacho has the GPU
-// records, the program's calls must neither take the buffers away nor switch kinds off, and tacho tells the user who
-// got the records. Found by symbol interposition if libtacho.so is preloaded; everything is passed on when tacho does
-// not use CUPTI.
+// Programs that use CUPTI themselves (torch.profiler does). Through its functions without subscribers CUPTI serves one
+// client, so while tacho has the GPU records, the program's calls must neither take the buffers away nor switch kinds
+// off, and tacho tells the user who got the records. If tacho is one client among several (own_subscriber.h), others
+// that use the functions with _v2 go to CUPTI. Found by symbol interposition if libtacho.so is preloaded; everything is
+// passed on when tacho does not use CUPTI.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <atomic>
 
 #include "capture/source/cuda/cupti_api.h"
+#include "capture/source/cuda/own_subscriber.h"
 #include "tape/writer.h"
 
 namespace tacho::capture::cuda {
@@ -71,7 +73,7 @@ TACHO_EXPORTED cuptiSubscribe(abi::Subscriber* subscriber, abi::Callback callbac
 
 TACHO_EXPORTED cuptiSubscribe_v2(abi::Subscriber* subscriber, abi::Callback callback, void* user,
                                  abi::SubscriberParameters* parameters) {
-  if (keep_out(__builtin_return_address(0), true)) {
+  if (!has_own_subscriber() && keep_out(__builtin_return_address(0), true)) {
     if (parameters != nullptr && parameters->old_name != nullptr && parameters->old_size != 0)
       snprintf(parameters->old_name, parameters->old_size, "tacho");
     return abi::kMultipleSubscribers;
@@ -113,7 +115,7 @@ TACHO_EXPORTED cuptiSetThreadIdType(int type) {
 }
 
 TACHO_EXPORTED cuptiFinalize() {
-  if (keep_out(__builtin_return_address(0), true)) return abi::kSuccess;
+  if (keep_out(__builtin_return_address(0), !has_own_subscriber())) return abi::kSuccess;
   return pass_on<>("cuptiFinalize");
 }
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@
 #include "capture/source/cuda/buffers.h"
 #include "capture/source/cuda/cupti_api.h"
 #include "capture/source/cuda/graphs.h"
+#include "capture/source/cuda/own_subscriber.h"
 #include "capture/source/sampler/counts.h"
 #include "capture/source/sampler/sampler.h"
 #include "tape/gate.h"
@@ -578,10 +580,12 @@ unsigned needed_driver(uint32_t cupti) {
 }
 
 bool subscribe() {
+  if (take_own_subscriber(g_cupti, g_version, driver_major(), on_callback, g_subscriber)) return true;
   abi::Result result;
   char other[128] = {};
   if (g_cupti.subscribe_v2 != nullptr) {
-    abi::SubscriberParameters parameters = {sizeof parameters, "tacho", other, sizeof other};
+    abi::SubscriberParameters parameters = {
+        offsetof(abi::SubscriberParameters, several), "tacho", other, sizeof other, 0, {}};
     result = g_cupti.subscribe_v2(&g_subscriber, on_callback, nullptr, &parameters);
   } else {
     result = g_cupti.subscribe(&g_subscriber, on_callback, nullptr);
@@ -645,6 +649,7 @@ bool start_session() {
   tape::define_property(event::Table::kProcess, 0, "cupti.version", text);
   tape::define_property(event::Table::kProcess, 0, "cupti.path", g_cupti.path);
   tape::define_property(event::Table::kProcess, 0, "cupti.found", g_cupti.found_by);
+  if (has_own_subscriber()) tape::define_property(event::Table::kProcess, 0, "cupti.subscriber", "beside others");
   if (!g_all_calls && g_cupti.enable_runtime_api != nullptr)
     tape::define_property(event::Table::kProcess, 0, "cupti.calls_left_out",
                           "runtime calls that only ask (cudaGetDevice, cudaGetLastError, cudaDeviceGetAttribute, "
@@ -741,6 +746,7 @@ void leave_late() {
     g_cupti.activity_disable(kind);
   g_cupti.flush_all(abi::kFlushForced);
   if (g_cupti.unsubscribe != nullptr && g_subscriber != nullptr) g_cupti.unsubscribe(g_subscriber);
+  forget_own_subscriber();
   g_subscriber = nullptr;
   g_active.store(0);
   g_started.store(0);

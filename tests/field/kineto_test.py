@@ -190,6 +190,10 @@ class Unknown(Kineto):
         self.assertEqual(self.query(path, "select count(*) from tacho.dispatch"), [[1]])
         self.assertIn("1 kernel, 1 copy without times", self.info(path))
 
+    def test_negative_sizes_are_unknown(self):
+        path = self.trace([span("Memcpy HtoD (Pageable -> Device)", 10, 5, "gpu_memcpy", 0, 7, device=0, stream=7, bytes=size) for size in (-1, 64)])
+        self.assertEqual(self.query(path, "select bytes from tacho.copy order by bytes"), [[None], [64]])
+
     def test_memory_makes_no_device(self):
         memory = {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 83, "tid": 83, "ts": 5}
         path = self.trace([dict(memory, args={"Bytes": 100, "Device Type": 1, "Device Id": device, "Addr": 1}) for device in (3, 0)]

@@ -215,7 +215,7 @@ void Translator::copy(const Event& event) {
                  .duration = event.duration,
                  .dim = copy_shapes_.row(writer_, shape),
                  .correlation = known(event.correlation),
-                 .bytes = event.bytes,
+                 .bytes = event.bytes >= 0 ? event.bytes : kUnknown,
                  .graph_node = known(event.graph_node),
                  .arguments = arguments(event)},
        event, on.process, direction == CopyDirection::kDeviceToHost);
@@ -231,7 +231,7 @@ void Translator::fill(const Event& event) {
                  .duration = event.duration,
                  .dim = shape,
                  .correlation = known(event.correlation),
-                 .bytes = event.bytes,
+                 .bytes = event.bytes >= 0 ? event.bytes : kUnknown,
                  .graph_node = known(event.graph_node)},
        event, on.process);
 }

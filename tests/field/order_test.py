@@ -143,6 +143,20 @@ class SeveralRanks(Order):
         random.Random(1).shuffle(mixed)
         self.assertIn("share correlations", self.info(self.written("t.json", {"traceEvents": mixed})))
 
+    def test_calls_apart_from_work(self):
+        """Sorted by process, by category, backwards: whose the work is does not follow from what came last."""
+        def of(pid, gpu, number):
+            return [(launch(1000 * i + number, i, pid), kernel(f"k{number}", 1000 * i + 10 + number, 5, i, gpu, gpu)) for i in range(1, 30)]
+        for gpus in ((0, 1), (0, 0)):
+            pairs = [of(70 + number, gpu, number) for number, gpu in enumerate(gpus)]
+            calls, works = [[pair[part] for rank in pairs for pair in rank] for part in (0, 1)]
+            each = [event for rank in pairs for pair in rank for event in pair]
+            in_time = sorted(each, key=lambda event: event["ts"])
+            for events in (calls + works, works + calls, list(reversed(each)), in_time, list(reversed(in_time)), calls + list(reversed(works)),
+                           sorted(each, key=lambda event: event["name"]), sorted(each, key=lambda event: event["pid"])):
+                found = self.whose(self.written("t.json", {"traceEvents": events}))
+                self.assertEqual([row[:3] for row in found], [["k0", 70, 29], ["k1", 71, 29]], [event["name"] for event in events][:60])
+
     def test_a_rank_that_launches_first_and_runs_last(self):
         # By time alone rank 83's kernels would be 84's. Only 84 has the last correlations: GPU 1 is its own.
         events = steps(83, 0, count=3) + steps(84, 1, at=1002, count=5, name="other")

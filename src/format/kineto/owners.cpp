@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "base/saturating.h"
 #include "format/import/words.h"
 
 namespace tacho::format::kineto {
@@ -162,11 +161,13 @@ void Owners::host_seen(const Event& event, bool is_call) {
     if (is_block_again(host, ids, id, came_before, event.time)) {
       block_ = tracker_.new_scope();
       any_host_ = mixed_ = false;
+      idle_hosts_ = 0;
       forget_calls();
       last_pid_ = kUnknown;
       return host_seen(event, is_call);
     }
     ids.add(id);
+    if (is_call && host.calls.count == 1 && !host.works) ++idle_hosts_;
   }
   interleaved_ = interleaved_ || (!fresh && current_ != key);
   host.named = false;
@@ -181,8 +182,6 @@ void Owners::host_seen(const Event& event, bool is_call) {
   current_ = key;
   if (event.correlation == kUnknown || event.correlation == 0) return;
   if (sorted_ || mixed_) call_seen(event.correlation, event.time, static_cast<size_t>(place->second));
-  if (is_call && event.time != kUnknown && !in_order())
-    loose_calls_.add({event.time, event.correlation, place->second});
 }
 
 void Owners::in_time(const Event& event) {
@@ -265,25 +264,34 @@ std::vector<int64_t> Owners::host_rows() const {
   return rows;
 }
 
-Status Owners::replay(const std::map<int64_t, size_t>& of_devices) {
+void Owners::replay(const std::map<int64_t, size_t>& of_devices) {
   forget_calls();
   device_hosts_.clear();
   for (const auto& [device, host] : of_devices) device_hosts_[{block_, device}] = static_cast<int64_t>(host);
   mixed_ = replaying_ = true;
   sorted_ = shared_ = false;
-  TACHO_TRY(loose_calls_.finish());
-  have_call_ = loose_calls_.next(next_call_);
-  return {};
 }
 
-void Owners::replay_calls(int64_t time) {
-  constexpr int64_t kSlack = 10'000'000;  // ns; a GPU's clock may be behind the host's
-  for (; have_call_ && next_call_.time <= saturating_add(time, kSlack); have_call_ = loose_calls_.next(next_call_))
-    call_seen(next_call_.correlation, next_call_.time, static_cast<size_t>(next_call_.host));
+bool Owners::undecided() {
+  if (waits_) return true;
+  if (any_host_ && idle_hosts_ > 0) {
+    const bool current = last_host_ < hosts_.size() && hosts_[last_host_].calls.count > 0 && !hosts_[last_host_].works;
+    waits_ = idle_hosts_ > (current ? 1 : 0);
+    if (waits_) return true;
+  }
+  if (in_order()) return false;
+  return any_host_ || ++early_work_ <= kMostEarlyWork;
+}
+
+void Owners::works(Host& host) {
+  if (host.works) return;
+  host.works = true;
+  if (host.calls.count > 0) --idle_hosts_;
 }
 
 Owners::Owner Owners::owned_by(size_t at) {
   Host& host = hosts_[at];
+  works(host);
   if (host.devices < 0) host.devices = tracker_.new_scope(host.process);
   return {host.process, host.devices};
 }
@@ -310,9 +318,11 @@ Owners::Owner Owners::owner(const Event& event) {
   }
   // tacho's own files put device work under the process that launched it.
   if (key != event.device && key != 0)
-    if (const auto place = host_places_.find({block_, key}); place != host_places_.end())
-      return block_ == first_label_ ? owned_by(static_cast<size_t>(place->second))
-                                    : Owner{hosts_[static_cast<size_t>(place->second)].process, block_};
+    if (const auto place = host_places_.find({block_, key}); place != host_places_.end()) {
+      Host& host = hosts_[static_cast<size_t>(place->second)];
+      works(host);
+      return block_ == first_label_ ? owned_by(static_cast<size_t>(place->second)) : Owner{host.process, block_};
+    }
   if (!any_host_) return {main_process(), block_};
   if (sorted_) in_time(event);
   if (mixed_ && (event.correlation != kUnknown || replaying_))

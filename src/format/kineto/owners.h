@@ -15,7 +15,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/files/sorted_file.h"
 #include "base/number_map.h"
 #include "base/result.h"
 #include "format/import/tracker.h"
@@ -32,7 +31,8 @@ namespace tacho::format::kineto {
 /// again are another rank's. So are those whose ids only lie among the earlier ones, where the file keeps the order of
 /// ids: one whose events lie in no order tells nothing that way.
 /// Where the events of several processes were sorted by time instead, work belongs to the process whose call has its
-/// correlation; so it does where they lie in no order, once all of them are known (replay()).
+/// correlation; so it does where they lie in no order, or the calls of several processes before or behind all work,
+/// once all of them are known (replay()).
 class Owners {
  public:
   using ScopeId = imported::ScopeId;
@@ -65,16 +65,19 @@ class Owners {
                                 (hosts_[last_host_].operators.ascends() || hosts_[last_host_].calls.ascends()));
   }
   /// Work comes before the file has shown that it keeps an order: whose it is may have to wait for the file's end.
-  bool undecided() { return !in_order() && (any_host_ || ++early_work_ <= kMostEarlyWork); }
-  /// At the file's end: several processes' events lie in no order.
-  bool shuffled() const { return interleaved_ && hosts_.size() > 1 && block_ == 0 && labels_.empty() && !in_order(); }
+  bool undecided();
+  /// At the file's end: several processes' calls and work lie so that their order does not tell whose work it is.
+  bool shuffled() const {
+    const bool apart = waits_ || early_work_ > 0 || (!in_order() && (interleaved_ || times_.descends()));
+    return apart && hosts_.size() > 1 && block_ == 0 && labels_.empty();
+  }
   /// The rows of the processes with operators or calls.
   std::vector<int64_t> host_rows() const;
-  /// Begins again with no call known, to be asked for the owner() of work in order of its time, each after
-  /// replay_calls() to that time. `of_devices`: by a GPU's number, the place in host_rows() of the only process that
-  /// uses it. Errors: a temporary file cannot be written.
-  Status replay(const std::map<int64_t, size_t>& of_devices);
-  void replay_calls(int64_t time);
+  /// Begins again with no call known, to be asked for the owner() of work in order of its time, each after the calls
+  /// that began by then. `of_devices`: by a GPU's number, the place in host_rows() of the only process that uses it.
+  void replay(const std::map<int64_t, size_t>& of_devices);
+  /// A call of the process at `host` of host_rows().
+  void call_seen(int64_t correlation, int64_t time, size_t host);
 
   /// An operator or a call of this process.
   void host_seen(const Event& event, bool is_call);
@@ -137,6 +140,7 @@ class Owners {
     void add(int64_t id);
     // Profilers' files have a few out of order, and shuffled ones every second.
     bool ascends() const { return count >= 16 && steps_back * 8 <= count; }
+    bool descends() const { return count >= 16 && steps_back * 8 >= count * 7; }
   };
   struct Host {
     int64_t process = 0;
@@ -145,6 +149,7 @@ class Owners {
     IdOrder operators = {}, calls = {};
     bool named = false;   // after its events
     bool ranked = false;  // its collectives told its rank
+    bool works = false;   // its work came
   };
   struct Call {  // in the order in which caller() takes them
     int64_t correlation, has_work, time, host;
@@ -155,14 +160,8 @@ class Owners {
     int64_t gpu = event::kUnknown;
   };
 
-  struct LooseCall {
-    int64_t time, correlation, host;
-    int64_t sort_key() const { return time; }
-    bool operator<(const LooseCall& other) const { return time < other.time; }
-  };
-
   static constexpr size_t kMostNames = 1 << 20, kMostCalls = 1 << 17;
-  static constexpr int64_t kMostEarlyWork = 1 << 16;
+  static constexpr int64_t kMostEarlyWork = 1 << 22;
   static constexpr int64_t kShared = -1;
   static constexpr int64_t kTexts = -(int64_t{1} << 62);
 
@@ -173,13 +172,13 @@ class Owners {
   int64_t make_process(const Id& pid, int64_t key);
   ScopeId unlabelled();
   void in_time(const Event& event);
-  void call_seen(int64_t correlation, int64_t time, size_t host);
   void hosts_mixed();
   void forget_calls();
   int64_t* known_call(int64_t correlation, int64_t host);
   void call_has_work(int64_t correlation, int64_t host);
   size_t caller(const Event& event);
   Owner owned_by(size_t host);
+  void works(Host& host);
   bool is_block_again(const Host& host, const IdOrder& ids, int64_t id, bool came_before, int64_t time) const;
 
   trace::TraceWriter& writer_;
@@ -194,9 +193,8 @@ class Owners {
   std::set<Call> ordered_calls_;      // the same calls, if mixed_
   NumberMap<2> device_hosts_;         // by block and GPU: the only host whose work it has done, or kShared
   bool shared_ = false, replaying_ = false;
-  SortedFile<LooseCall> loose_calls_;  // of a file that has not shown its order
-  LooseCall next_call_{};              // of replay_calls()
-  bool have_call_ = false;
+  bool waits_ = false;      // work came while several hosts had calls and no work
+  int64_t idle_hosts_ = 0;  // of this block: with calls and no work
   int64_t early_work_ = 0;  // before the first host
   int64_t current_ = 0;     // key of the current host
   const Owner* forced_ = nullptr;

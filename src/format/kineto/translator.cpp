@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 
+#include "base/saturating.h"
 #include "event/times.h"
 #include "format/import/words.h"
 #include "trace/read/operator_causes.h"
@@ -518,6 +519,17 @@ std::map<int64_t, size_t> Translator::hosts_of_devices(std::span<const HeldWork>
   return found;
 }
 
+Result<SortedFile<Translator::TimedCall>> Translator::calls_by_time() {
+  std::map<int64_t, size_t> places;  // of hosts, by row
+  for (const int64_t host : owners_.host_rows()) places.try_emplace(host, places.size());
+  SortedFile<TimedCall> calls;
+  for (const auto& [key, times] : call_times_.entries())
+    if (const auto place = places.find(key.process); place != places.end())
+      calls.add({times.start, key.id, place->second});
+  TACHO_TRY(calls.finish());
+  return calls;
+}
+
 // Work that was held: in the order in which it came, or, if the file has none, in order of time.
 Status Translator::finish_work() {
   TACHO_TRY(held_work_.finish_indexed());
@@ -525,7 +537,7 @@ Status Translator::finish_work() {
   const bool shuffled = owners_.shuffled();
   SortedFile<int64_t> places;
   if (shuffled) {
-    TACHO_TRY(owners_.replay(hosts_of_devices(work)));
+    owners_.replay(hosts_of_devices(work));
   } else {
     for (const HeldWork& each : work) places.add(each.place);
   }
@@ -541,9 +553,14 @@ Status Translator::finish_work() {
   int64_t place = 0;
   while (places.next(place)) TACHO_TRY(settle(place));
   if (!shuffled) return {};
+  constexpr int64_t kSlack = 10'000'000;  // ns; a GPU's clock may be behind the host's
+  TACHO_ASSIGN(SortedFile<TimedCall> calls, calls_by_time());
+  TimedCall call{};
+  bool more = calls.next(call);
   for (const HeldWork& each : work) {
     if (known(each.correlation) == 0) continue;
-    owners_.replay_calls(each.time);
+    for (; more && call.time <= saturating_add(each.time, kSlack); more = calls.next(call))
+      owners_.call_seen(call.correlation, call.time, call.host);
     TACHO_TRY(settle(each.place));
   }
   // Nothing but the GPU tells whose the others are.

@@ -120,6 +120,12 @@ class Translator {
       return row.duration != other.row.duration ? row.duration > other.row.duration : id < other.id;
     }
   };
+  struct TimedCall {
+    int64_t time, correlation;
+    size_t host;  // place in Owners::host_rows()
+    int64_t sort_key() const { return time; }
+    bool operator<(const TimedCall& other) const { return time < other.time; }
+  };
   struct HeldWork {  // that came before the file showed its order
     int64_t time, place, correlation, device;
     int64_t sort_key() const { return time; }
@@ -141,6 +147,7 @@ class Translator {
   void release_early();
   void keep_early();
   Status finish_work();
+  Result<SortedFile<TimedCall>> calls_by_time();
   std::map<int64_t, size_t> hosts_of_devices(std::span<const HeldWork> work);
   void host_event(const Event& event, Meaning meaning);
   bool may_be_device_line(const Event& event);

@@ -93,11 +93,35 @@ void OutsideStacks::map(uint32_t pid, uint64_t start, uint64_t end, uint64_t off
   process(pid).samples_.module(record, path);
 }
 
-void OutsideStacks::sample(const OutsideSample& sample) {
+// The record whose bytes are in bytes_.
+void OutsideStacks::hand_over(uint32_t pid, const event::SampleRecord& record) {
   static const uint64_t own_namespace = [] {
     struct stat status {};
     return stat("/proc/self/ns/pid", &status) == 0 ? static_cast<uint64_t>(status.st_ino) : 0;
   }();
+  tape::BlockHeader block{};
+  block.pid = pid;
+  block.tid = record.tid;
+  block.aux64 = own_namespace;
+  process(pid).samples_.sample(block, record, bytes_);
+}
+
+void OutsideStacks::rest(uint32_t pid, uint32_t tid, int64_t time, uint64_t ns) {
+  event::SampleRecord record{};
+  event::SampleHeader header{};
+  header.clock = event::SampleClock::kCpu;
+  header.of = event::SampleOf::kRest;
+  record.header = {event::RecordKind::kSample, 0, 0, 0};
+  record.time = static_cast<uint64_t>(time);
+  record.period = ns;
+  record.tid = tid;
+  bytes_.resize(sizeof record + sizeof header);
+  std::memcpy(bytes_.data(), &record, sizeof record);
+  std::memcpy(bytes_.data() + sizeof record, &header, sizeof header);
+  hand_over(pid, record);
+}
+
+void OutsideStacks::sample(const OutsideSample& sample) {
   event::SampleRecord record{};
   event::SampleHeader header{};
   header.clock = event::SampleClock::kCpu;
@@ -118,11 +142,7 @@ void OutsideStacks::sample(const OutsideSample& sample) {
   put(&header, sizeof header);
   put(sample.registers, sizeof sample.registers);
   put(sample.stack.data(), header.stack_bytes);
-  tape::BlockHeader block{};
-  block.pid = sample.pid;
-  block.tid = sample.tid;
-  block.aux64 = own_namespace;
-  process(sample.pid).samples_.sample(block, record, bytes_);
+  hand_over(sample.pid, record);
 }
 
 void OutsideStacks::finish() {

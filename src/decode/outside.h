@@ -40,12 +40,15 @@ class OutsideStacks {
   /// `time`: CLOCK_MONOTONIC_RAW ns.
   void map(uint32_t pid, uint64_t start, uint64_t end, uint64_t offset, std::string_view path, int64_t time);
   void sample(const OutsideSample& sample);
+  /// A thread has ended; `ns` of its CPU time have no sample. `time`: CLOCK_MONOTONIC_RAW ns.
+  void rest(uint32_t pid, uint32_t tid, int64_t time, uint64_t ns);
   /// Looks up the names of functions. Make no further calls.
   void finish();
 
  private:
   class Process;
   Process& process(uint32_t pid);
+  void hand_over(uint32_t pid, const event::SampleRecord& record);
 
   trace::TraceWriter& writer_;
   Decoder& decoder_;

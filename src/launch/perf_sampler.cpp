@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstddef>
 #include <fstream>
+#include <utility>
 
 #include "base/format.h"
 
@@ -34,12 +35,6 @@ std::string paranoid() {
   return level;
 }
 
-struct Record {
-  uint64_t time;
-  uint64_t order;
-  std::vector<std::byte> bytes;  // with the header
-};
-
 }  // namespace
 
 Result<std::unique_ptr<PerfSampler>> PerfSampler::open(pid_t target, uint32_t hz, uint32_t stack_bytes) {
@@ -55,7 +50,7 @@ Result<std::unique_ptr<PerfSampler>> PerfSampler::open(pid_t target, uint32_t hz
       PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
   event.sample_regs_user = kRegisterMask;
   event.sample_stack_user = self->stack_bytes_;
-  event.disabled = event.enable_on_exec = event.inherit = 1;
+  event.disabled = event.enable_on_exec = event.inherit = event.inherit_stat = 1;
   event.mmap = event.mmap2 = event.comm = event.comm_exec = event.task = event.sample_id_all = 1;
   event.exclude_hv = event.exclude_guest = 1;
   event.use_clockid = 1;
@@ -104,9 +99,23 @@ PerfSampler::~PerfSampler() {
   }
 }
 
-uint64_t PerfSampler::read(decode::OutsideStacks& stacks, const std::function<bool(int64_t time)>& wanted) {
+// Threads whose end an earlier call has seen. One that lived for less than a period has no sample at all.
+void PerfSampler::tell_rests(decode::OutsideStacks& stacks, const std::function<bool(int64_t time)>& wanted) {
+  for (auto at = threads_.begin(); at != threads_.end();) {
+    Thread& thread = at->second;
+    if (thread.ended == 0 || !std::exchange(thread.told, true)) {
+      ++at;
+      continue;
+    }
+    if (thread.counted > thread.sampled && wanted(thread.ended))
+      stacks.rest(thread.pid, at->first, thread.ended, thread.counted - thread.sampled);
+    at = threads_.erase(at);
+  }
+}
+
+// All records that the kernel has written into the rings, in order of time.
+std::vector<PerfSampler::Record> PerfSampler::take() {
   std::vector<Record> records;
-  uint64_t lost = 0;
   for (const Ring& ring : rings_) {
     auto* const page = static_cast<perf_event_mmap_page*>(ring.memory);
     const std::byte* const data = static_cast<const std::byte*>(ring.memory) + kPage;
@@ -134,7 +143,12 @@ uint64_t PerfSampler::read(decode::OutsideStacks& stacks, const std::function<bo
   }
   std::sort(records.begin(), records.end(),
             [](const Record& a, const Record& b) { return a.time != b.time ? a.time < b.time : a.order < b.order; });
-  for (const Record& record : records) {
+  return records;
+}
+
+uint64_t PerfSampler::read(decode::OutsideStacks& stacks, const std::function<bool(int64_t time)>& wanted) {
+  uint64_t lost = 0;
+  for (const Record& record : take()) {
     perf_event_header header;
     memcpy(&header, record.bytes.data(), sizeof header);
     const std::byte* const body = record.bytes.data() + sizeof header;
@@ -160,9 +174,10 @@ uint64_t PerfSampler::read(decode::OutsideStacks& stacks, const std::function<bo
         sample.pid = half(0);
         sample.tid = half(4);
         sample.time = static_cast<int64_t>(word(8));
+        if (word(24) == 0) break;  // no registers: the thread was ending
+        threads_[sample.tid].sampled += period_;
         if (!wanted(sample.time)) break;
         sample.period = period_;
-        if (word(24) == 0) break;  // a thread of the kernel: no registers of the program
         size_t at = 32;
         for (const int number : kDwarf) {
           sample.registers[number] = word(at);
@@ -188,6 +203,14 @@ uint64_t PerfSampler::read(decode::OutsideStacks& stacks, const std::function<bo
       case PERF_RECORD_FORK:
         stacks.fork(half(0), half(4));
         break;
+      case PERF_RECORD_READ: {
+        // pid, tid, the count of an ended thread on this CPU
+        Thread& thread = threads_[half(4)];
+        thread.pid = half(0);
+        thread.counted += word(8);
+        thread.ended = static_cast<int64_t>(record.time);
+        break;
+      }
       case PERF_RECORD_LOST:
         lost += word(8);
         break;
@@ -195,6 +218,7 @@ uint64_t PerfSampler::read(decode::OutsideStacks& stacks, const std::function<bo
         break;
     }
   }
+  tell_rests(stacks, wanted);
   return lost;
 }
 

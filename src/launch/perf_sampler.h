@@ -4,10 +4,12 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
@@ -25,7 +27,8 @@ class PerfSampler {
   PerfSampler& operator=(const PerfSampler&) = delete;
 
   /// Passes the kernel's records to `stacks` in order of time, samples only of times (CLOCK_MONOTONIC_RAW ns) that are
-  /// `wanted`. Returns the number of samples that the kernel dropped.
+  /// `wanted`. CPU time of a thread that has no sample, by the kernel's count at the thread's end, comes with a later
+  /// call. Returns the number of samples that the kernel dropped.
   uint64_t read(decode::OutsideStacks& stacks, const std::function<bool(int64_t time)>& wanted);
   /// False if samples lack the time spent in the kernel (kernel.perf_event_paranoid is 2).
   bool kernel_time() const { return kernel_time_; }
@@ -36,7 +39,23 @@ class PerfSampler {
     int file = -1;
     void* memory = nullptr;
   };
+  // A thread: what the kernel counted for it, on all CPUs, and what its samples stand for.
+  struct Thread {
+    uint64_t sampled = 0, counted = 0;  // ns
+    uint32_t pid = 0;
+    int64_t ended = 0;
+    bool told = false;  // by an earlier read(): no CPU's count is missing any more
+  };
+  struct Record {
+    uint64_t time;
+    uint64_t order;
+    std::vector<std::byte> bytes;  // with the header
+  };
+  std::vector<Record> take();
+  void tell_rests(decode::OutsideStacks& stacks, const std::function<bool(int64_t time)>& wanted);
+
   std::vector<Ring> rings_;
+  std::unordered_map<uint32_t, Thread> threads_;  // by tid
   uint64_t period_ = 0;
   uint32_t stack_bytes_ = 0;
   bool kernel_time_ = true;

@@ -302,9 +302,11 @@ void Telemetry::read_processes(pid_t target, int64_t time) {
   find_descendants(target, processes);
   bool any = false;
   for (const pid_t pid : processes) any = read_process(pid, time) || any;
-  if (!any && rounds_ == 0)
-    complain_once(
-        fmt::format("{}/{}/stat cannot be read: no telemetry of the program's processes", options_.proc, target));
+  // A program that has ended already has no entry, and nothing is missing.
+  const std::string entry = fmt::format("{}/{}", options_.proc, target);
+  const bool ended = access(options_.proc.c_str(), F_OK) == 0 && access(entry.c_str(), F_OK) != 0;
+  if (!any && rounds_ == 0 && !ended)
+    complain_once(entry + "/stat cannot be read: no telemetry of the program's processes");
   // Forgets processes that ended; their rows are in the trace.
   if (process_times_.size() > 2 * kMostProcesses)
     std::erase_if(process_times_, [&](const auto& entry) {

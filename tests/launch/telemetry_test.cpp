@@ -120,6 +120,16 @@ TEST(Telemetry, NumbersOfTheMachineAndOfProcesses) {
   EXPECT_TRUE(readings.notes.empty()) << readings.notes[0];
 }
 
+TEST(Telemetry, AProgramThatEndedAtOnceIsNoFault) {
+  const Folder folder;
+  const fs::path proc = folder / "proc";
+  put_machine(proc, 100, 100);
+  Telemetry telemetry(options_of(folder));
+  telemetry.round(40);
+  const Readings readings = read(telemetry, folder);
+  EXPECT_TRUE(readings.notes.empty()) << readings.notes[0];
+}
+
 // Each of the files missing: one sentence however many rounds there are, and everything else goes on.
 TEST(Telemetry, MissingEntriesAreSaidOnce) {
   struct Case {

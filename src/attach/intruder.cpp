@@ -529,6 +529,8 @@ class Intruder {
   Intruder(const TargetFacts& facts, const EnterRequest& request, RemoteMemory memory, Places places)
       : facts_(facts), request_(request), memory_(std::move(memory)), places_(std::move(places)) {}
 
+  bool is_other_program() const { return memory_.is_gone() && has_memory(facts_.pid); }
+
   Result<EnterResult> run() {
     result_.parked = places_.entry != 0;
     TACHO_TRY(start_thread());
@@ -538,7 +540,7 @@ class Intruder {
  private:
   // The program that tacho has looked at is there no more.
   Status changed() const {
-    if (has_ended(facts_)) return fail("process {} ended while tacho was attaching", facts_.pid);
+    if (!has_memory(facts_.pid)) return fail("process {} ended while tacho was attaching", facts_.pid);
     return fail("process {} began to run another program (exec) while tacho was attaching; attach to that", facts_.pid);
   }
 
@@ -711,6 +713,18 @@ class Intruder {
   bool refused_ = false;
 };
 
+// `changed`: another program runs in the process since.
+Result<EnterResult> enter_once(const TargetFacts& facts, const EnterRequest& request, bool& changed) {
+  TACHO_ASSIGN(RemoteMemory memory, RemoteMemory::open(facts.pid));
+  auto places = find_places(memory, modules_of(facts.pid), facts);
+  changed = memory.is_gone();
+  if (!places) return fail_with(std::move(places));
+  Intruder intruder(facts, request, std::move(memory), std::move(*places));
+  auto result = intruder.run();
+  changed = intruder.is_other_program();
+  return result;
+}
+
 }  // namespace
 
 void release_late_threads() {
@@ -725,9 +739,16 @@ void release_late_threads() {
 }
 
 Result<EnterResult> enter(const TargetFacts& facts, const EnterRequest& request) {
-  TACHO_ASSIGN(RemoteMemory memory, RemoteMemory::open(facts.pid));
-  TACHO_ASSIGN(Places places, find_places(memory, modules_of(facts.pid), facts));
-  return Intruder(facts, request, std::move(memory), std::move(places)).run();
+  // A launcher may become the program that it starts (exec) at this very moment.
+  constexpr int kTries = 3;
+  for (int tries = 1;; ++tries) {
+    TACHO_ASSIGN(const TargetFacts now, look_at(facts.pid));
+    if (now.started != facts.started) return fail("process {} ended while tacho was attaching", facts.pid);
+    TACHO_TRY(permitted_to_attach(now));
+    bool changed = false;
+    auto entered = enter_once(now, request, changed);
+    if (entered || !changed || tries == kTries) return entered;
+  }
 }
 
 }  // namespace tacho::attach

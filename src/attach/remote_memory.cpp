@@ -176,6 +176,11 @@ bool RemoteMemory::is_gone() const {
   return pread(file_, &each, 1, kNowhere) == 0;
 }
 
+bool has_memory(pid_t pid) {
+  const auto memory = RemoteMemory::open(pid);
+  return memory && !memory->is_gone();
+}
+
 std::string RemoteMemory::text(uint64_t at, size_t most) const {
   std::string text;
   char each = 0;

@@ -58,6 +58,9 @@ class RemoteMemory {
   int file_ = -1;
 };
 
+/// False of a process that has ended, is ending, or does not show its memory.
+bool has_memory(pid_t pid);
+
 /// The libraries and programs that the process has mapped, by address.
 std::vector<RemoteModule> modules_of(pid_t pid);
 

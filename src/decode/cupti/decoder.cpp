@@ -899,16 +899,22 @@ void CuptiDecoder::object_name(const std::byte* record) {
 // A record that CUPTI had not completed when it lost the buffer: work in flight.
 void CuptiDecoder::unfinished(uint32_t record_kind, const std::byte* record, uint32_t size) {
   Table table = Table::kEnd;
+  const auto before = [&](auto field, uint32_t least) {
+    return size >= least && !windows_.empty() && paused(widen(field.read(record, size)));
+  };
   if (record_kind == k::kKernel || record_kind == k::kSerialKernel) {
     table = Table::kDispatch;
+    if (before(cupti::kernel::correlation, cupti::kernel::kLeast)) return;
     if (size >= cupti::kernel::kLeast)
       match(widen(cupti::kernel::correlation.read(record, size)), kKernelSide);  // received, without times
   } else if (record_kind == k::kGraphTrace) {
     table = Table::kDispatch;
   } else if (record_kind == k::kCopy || record_kind == k::kPeerCopy) {
     table = Table::kCopy;
+    if (record_kind == k::kCopy && before(cupti::copy::correlation, cupti::copy::kLeast)) return;
   } else if (record_kind == k::kFill) {
     table = Table::kFill;
+    if (before(cupti::fill::correlation, cupti::fill::kLeast)) return;
   }
   ++facts_.in_flight;
   writer_.lose(process_.row(), table, event::LossReason::kKilled, 1);

@@ -128,6 +128,8 @@ class Patience {
     return used_.load(std::memory_order_relaxed) <= kMost ? kTurn : 0;
   }
 
+  void renew() { used_.store(0, std::memory_order_relaxed); }
+
  private:
   static constexpr int64_t kTurn = 2'000'000, kMost = 500'000'000;
   std::atomic<int64_t> last_{0}, used_{0};
@@ -355,6 +357,7 @@ void forget_buffers() {
   g_open_end.store(0, std::memory_order_relaxed);
   g_last.store(false, std::memory_order_relaxed);
   g_refused.store(false, std::memory_order_relaxed);
+  g_patience.renew();
 }
 
 void mark_last_buffers() {

@@ -334,6 +334,35 @@ void set_open(uint32_t gate, bool open, uint32_t correlation) {
   syscall(SYS_futex, &pool->enabled, FUTEX_WAKE, 1 << 20, nullptr, nullptr, 0);
 }
 
+constexpr uint32_t kCallbacks = 2048;
+
+// CUPTI's number of a call that the thread `g_asks_number` makes; earlier calls of the program have lower ones. 0 =
+// unknown.
+constinit std::atomic<pthread_t> g_asks_number{0};
+constinit std::atomic<uint32_t> g_number_now{0};
+
+uint32_t number_of_now() {
+  int version = 0;
+  using GetVersion = int (*)(int*);
+  const auto get = reinterpret_cast<GetVersion>(find_in_driver("cuDriverGetVersion"));
+  if (get == nullptr) return 0;
+  uint32_t callback = 0;
+  for (uint32_t id = 1; id < kCallbacks && callback == 0; ++id) {
+    const char* name = nullptr;
+    if (g_cupti.get_callback_name(abi::domain::kDriver, id, &name) == abi::kSuccess && name != nullptr &&
+        strcmp(name, "cuDriverGetVersion") == 0)
+      callback = id;
+  }
+  if (callback == 0 || g_cupti.enable_callback(1, g_subscriber, abi::domain::kDriver, callback) != abi::kSuccess)
+    return 0;
+  g_number_now.store(0, std::memory_order_relaxed);
+  g_asks_number.store(pthread_self());
+  get(&version);
+  g_asks_number.store(0);
+  g_cupti.enable_callback(0, g_subscriber, abi::domain::kDriver, callback);
+  return g_number_now.load(std::memory_order_relaxed);
+}
+
 // Launching calls are watched only when --start-on or --stop-on counts them.
 constinit uint64_t g_start_launch = 0, g_stop_launch = 0;
 // In a program that runs already, launches count from when their kernels are recorded.
@@ -373,7 +402,6 @@ struct Parameters {
   uint32_t name;   // string: the callback's
   uint32_t bytes;  // 0 = not recorded
 };
-constexpr uint32_t kCallbacks = 2048;
 constinit Parameters g_parameters[2][kCallbacks] = {};  // runtime, driver
 
 void learn_parameters(bool driver, uint32_t id, const char* name) {
@@ -415,6 +443,9 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
   }
   if (domain != abi::domain::kRuntime && domain != abi::domain::kDriver) return;
   const auto* const call = static_cast<const abi::CallbackData*>(data);
+  if (const pthread_t asks = g_asks_number.load(std::memory_order_relaxed);
+      __builtin_expect(asks != 0 && asks == pthread_self(), 0))
+    return g_number_now.store(call->correlation, std::memory_order_relaxed);
   if (call->site == abi::kEnter && sampler::g_launch_stacks.load(std::memory_order_relaxed) &&
       causes_work(call->function))
     sampler::launch_stack(call->correlation);
@@ -695,7 +726,14 @@ bool start_session() {
     define_span_window(false);
     g_cupti.activity_enable(abi::kind::kGraphTrace);
   }
-  if (tape::attached_late()) define_driver();
+  if (tape::attached_late()) {
+    define_driver();
+    // What was launched before may come as well, without times: CUPTI has not followed it.
+    if (const uint32_t now = number_of_now(); now != 0) {
+      tape::define_fact(kBlocks, event::BlockFact::kRecordingStops, 0);
+      tape::define_fact(kBlocks, event::BlockFact::kRecordingStarts, now);
+    }
+  }
   apply_sources(tape::pool()->enabled.load(std::memory_order_relaxed));
   g_counts_launches.store(true, std::memory_order_release);
   // A buffer for each of some hundred threads: starting CUDA takes much longer than backing it.
@@ -709,12 +747,77 @@ bool start_session() {
   return true;
 }
 
+namespace {
+
+// What CUPTI is asked to do in a program that already runs happens on a thread of its own: a call of CUPTI's that does
+// not return (seen at an end in a flood of kernels of graphs) must not keep tacho in the program.
+constinit std::atomic<uint32_t> g_at_work{0};   // 1: such a thread runs
+constinit std::atomic<uint32_t> g_given_up{0};  // 1: nobody waits for it any more; it has to end the session
+using Work = void (*)();
+constinit Work g_work = nullptr;
+constexpr int64_t kPatienceToStart = 5'000'000'000, kPatienceToLeave = 3'000'000'000, kMoment = 1'000'000;  // ns
+
+void end_session() {
+  // First no more records: CUPTI could never hand over all of those that a program makes meanwhile.
+  apply_sources(0);
+  for (const int kind : {abi::kind::kDevice, abi::kind::kContext, abi::kind::kStream, abi::kind::kName})
+    g_cupti.activity_disable(kind);
+  finish_work();
+  if (g_cupti.unsubscribe != nullptr && g_subscriber != nullptr) g_cupti.unsubscribe(g_subscriber);
+  forget_own_subscriber();
+  g_subscriber = nullptr;
+  g_active.store(0);
+  g_started.store(0);
+}
+
+void* work(void*) {
+  g_work();
+  if (g_given_up.exchange(0) != 0 && g_started.load() != 0 && g_finished.exchange(1) == 0) end_session();
+  g_at_work.store(0, std::memory_order_release);
+  return nullptr;
+}
+
+bool wait_for_work(int64_t patience) {
+  const int64_t begin = raw_now();
+  while (g_at_work.load(std::memory_order_acquire) != 0) {
+    if (raw_now() - begin > patience) return false;
+    const timespec moment{0, 200'000};
+    nanosleep(&moment, nullptr);
+  }
+  return true;
+}
+
+// False if `function` has not returned after `patience`.
+bool do_within(Work function, int64_t patience) {
+  g_work = function;
+  g_given_up.store(0);
+  g_at_work.store(1, std::memory_order_release);
+  if (!start_own_thread(work)) work(nullptr);
+  return wait_for_work(patience);
+}
+
+constinit bool g_tried_in_vain = false;
+constinit uint32_t g_tried_in = 0;  // tape::late_session()
+
+void start_late_session() {
+  g_tried_in_vain = !start_session();
+  if (!g_tried_in_vain)
+    tape::note(event::NoteSeverity::kInfo,
+               "CUDA graphs that the program had made before are recorded node by node, and contexts, streams and "
+               "devices appear when they are used");
+}
+
+}  // namespace
+
 void start_late() {
   if (g_started.load() != 0 && g_finished.load() == 0) return;
   if (find_in_driver("cuInit") == nullptr) return;
-  static constinit bool tried_in_vain = false;
-  static constinit uint32_t tried_in = 0;
-  if (tried_in_vain && tried_in == tape::late_session()) return;
+  if (g_tried_in_vain && g_tried_in == tape::late_session()) return;
+  g_tried_in = tape::late_session();
+  g_tried_in_vain = true;
+  if (g_at_work.load(std::memory_order_acquire) != 0)
+    return tape::note(event::NoteSeverity::kWarning,
+                      "CUPTI has not come back from the end of the last recording: no CUDA activity in this one");
   g_started.store(0);
   g_finished.store(0);
   g_exit_asked.store(0);
@@ -723,33 +826,31 @@ void start_late() {
   g_subscriber = nullptr;
   g_driver_started = true;  // functions cannot be switched on one by one any more
   forget_buffers();
-  tried_in = tape::late_session();
-  tried_in_vain = !start_session();
-  if (!tried_in_vain)
-    tape::note(event::NoteSeverity::kInfo,
-               "CUDA graphs that the program had made before are recorded node by node, and contexts, streams and "
-               "devices appear when they are used");
+  if (!do_within(start_late_session, kPatienceToStart))
+    tape::note(event::NoteSeverity::kWarning,
+               "CUPTI has not started within 5 s: the CUDA activity is not traced, unless it still comes");
 }
 
 void leave_late() {
+  const auto give_up = [] {
+    tape::note(
+        event::NoteSeverity::kWarning,
+        "CUPTI did not hand over its last records within 3 s: they are not in this trace, and the program's CUDA "
+        "activity can be recorded again once it has");
+  };
+  if (!wait_for_work(kPatienceToLeave)) {  // it has not even started
+    g_given_up.store(1);
+    if (!wait_for_work(kMoment)) return give_up();
+    if (g_given_up.exchange(0) == 0) return;  // the thread has ended the session
+  }
   if (g_started.load() == 0 || g_finished.exchange(1) != 0) return;
   syscall(SYS_futex, &tape::pool()->enabled, FUTEX_WAKE, 1 << 20, nullptr, nullptr, 0);
   const int64_t begin = raw_now();
-  constexpr int64_t kPatience = 5'000'000'000;
-  while (g_following.load() != 0 && raw_now() - begin < kPatience) {
+  while (g_following.load() != 0 && raw_now() - begin < kPatienceToLeave) {
     const timespec moment{0, 200'000};
     nanosleep(&moment, nullptr);
   }
-  finish_work();
-  for (const KindOfSource& entry : kKinds) g_cupti.activity_disable(entry.kind);
-  for (const int kind : {abi::kind::kDevice, abi::kind::kContext, abi::kind::kStream, abi::kind::kName})
-    g_cupti.activity_disable(kind);
-  g_cupti.flush_all(abi::kFlushForced);
-  if (g_cupti.unsubscribe != nullptr && g_subscriber != nullptr) g_cupti.unsubscribe(g_subscriber);
-  forget_own_subscriber();
-  g_subscriber = nullptr;
-  g_active.store(0);
-  g_started.store(0);
+  if (!do_within(end_session, kPatienceToLeave)) give_up();
 }
 
 void leave_in_child() {

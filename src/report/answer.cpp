@@ -137,12 +137,11 @@ bool RowPrinter::flush(bool last) {
     }
   }
   first_ = false;
-  const std::string bytes = std::exchange(out_, {});
-  return options_.put ? options_.put(bytes) : put(bytes);
+  return put(std::exchange(out_, {}));
 }
 
 void RowPrinter::add_text(Answer&& page, bool last) {
-  const Screen screen = options_.put ? Screen() : screen_of(STDOUT_FILENO);
+  const Screen screen = screen_of(STDOUT_FILENO);
   std::vector<std::string> left_out;
   TextStyle style;
   style.width = screen.fit();

@@ -47,8 +47,7 @@ struct WatchSnapshot {
 /// Removes its file at its end. Programs that outlive it keep their mapping and go on counting for nobody.
 class WatchSegment {
  public:
-  /// In /dev/shm, or in $TACHO_POOL_DIR, 0600, with a random name. Room for it is taken at once. Removes there what
-  /// killed tachos left.
+  /// In /dev/shm, or in $TACHO_POOL_DIR, 0600, with a random name. Room for it is taken at once.
   static Result<WatchSegment> create();
   WatchSegment(WatchSegment&& other) noexcept;
   WatchSegment& operator=(WatchSegment&&) = delete;
@@ -63,7 +62,6 @@ class WatchSegment {
  private:
   WatchSegment() = default;
   std::string path_;
-  int file_ = -1;  // locked: this table is in use
   event::WatchTable* table_ = nullptr;
 };
 

@@ -3,6 +3,7 @@
 // and tacho itself, asks here, so that a choice means the same on every device. Allocates nothing.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -24,12 +25,12 @@ class LaunchFilter {
       else if (line.starts_with(kDispatch))
         by_index_ = true;
       else if (line.starts_with(kRegions))
-        by_regions_ = line.substr(kRegions.size()) == "1";
+        by_regions_ = after(line, kRegions.size()) == "1";
       else
         break;
       at += line.size() + 1;
     }
-    lines_ = config.substr(0, at);
+    lines_ = {config.data(), std::min(at, config.size())};
   }
 
   /// Whether a name is asked for at all.
@@ -46,8 +47,8 @@ class LaunchFilter {
   bool launch(uint64_t index) const {
     return !by_index_ || any(kDispatch, [&](std::string_view range) {
       const size_t colon = range.find(':');
-      const uint64_t first = number(range.substr(0, colon));
-      return index >= first && index <= (colon == range.npos ? first : number(range.substr(colon + 1)));
+      const uint64_t first = number(range);
+      return index >= first && index <= (colon == range.npos ? first : number(after(range, colon + 1)));
     });
   }
 
@@ -56,7 +57,12 @@ class LaunchFilter {
 
   static std::string_view line_at(std::string_view text, size_t at) {
     const size_t end = text.find('\n', at);
-    return text.substr(at, end == text.npos ? text.npos : end - at);
+    return {text.data() + at, (end == text.npos ? text.size() : end) - at};
+  }
+  // What comes after `count` letters that are there. Unlike substr() it cannot throw: libtacho.so has no exceptions.
+  static std::string_view after(std::string_view text, size_t count) {
+    text.remove_prefix(count);
+    return text;
   }
   static uint64_t number(std::string_view text) {
     uint64_t value = 0;
@@ -68,7 +74,7 @@ class LaunchFilter {
   bool any(std::string_view key, Test passes) const {
     for (size_t at = 0; at < lines_.size();) {
       const std::string_view line = line_at(lines_, at);
-      if (line.starts_with(key) && passes(line.substr(key.size()))) return true;
+      if (line.starts_with(key) && passes(after(line, key.size()))) return true;
       at += line.size() + 1;
     }
     return false;

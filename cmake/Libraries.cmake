@@ -18,6 +18,8 @@ tacho_static_library(lib_dw libdw.a USES lib_elf lib_lzma lib_bz2 lib_z ${CMAKE_
 tacho_static_library(lib_sqlite libsqlite3.a USES ${CMAKE_DL_LIBS} Threads::Threads m)
 tacho_static_library(lib_yaml libyaml-cpp.a)
 tacho_static_library(lib_xxhash libxxhash.a)
+tacho_static_library(lib_tinfo libtinfo.a)
+tacho_static_library(lib_ncurses libncursesw.a USES lib_tinfo)
 
 # fmt has no archive in Debian: src/base/fmt.cpp compiles it once.
 

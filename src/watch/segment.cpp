@@ -1,10 +1,13 @@
 // Making and reading the table (segment.h).
 #include "watch/segment.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +23,26 @@ using event::WatchRow;
 
 uint64_t value_of(const std::atomic<uint64_t>& word) {
   return word.load(std::memory_order_relaxed);
+}
+
+constexpr std::string_view kPrefix = "tacho-watch-";
+
+// Removes tables of this user that no tacho holds.
+void sweep_tables(const std::string& folder) {
+  DIR* const all = opendir(folder.c_str());
+  if (all == nullptr) return;
+  while (const dirent* const entry = readdir(all)) {
+    if (!std::string_view(entry->d_name).starts_with(kPrefix)) continue;
+    const int file = openat(dirfd(all), entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file < 0) continue;
+    struct stat about {};
+    // One that is being made has no size yet and may not be locked yet.
+    const bool whole = fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_uid == geteuid() &&
+                       about.st_size == static_cast<off_t>(sizeof(event::WatchTable));
+    if (whole && flock(file, LOCK_EX | LOCK_NB) == 0) unlinkat(dirfd(all), entry->d_name, 0);
+    close(file);
+  }
+  closedir(all);
 }
 
 std::string name_of(const WatchRow& row) {
@@ -72,11 +95,14 @@ std::string RowSums::title() const {
 Result<WatchSegment> WatchSegment::create() {
   const char* const chosen = getenv("TACHO_POOL_DIR");
   const std::string folder = chosen != nullptr && *chosen != '\0' ? chosen : "/dev/shm";
+  sweep_tables(folder);
   WatchSegment segment;
-  const std::string path = fmt::format("{}/tacho-watch-{}", folder, random_name());
+  const std::string path = fmt::format("{}/{}{}", folder, kPrefix, random_name());
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) return fail("{}: {}; set TACHO_POOL_DIR to a folder in which tacho may write", path, strerror(errno));
   segment.path_ = path;
+  segment.file_ = file;
+  flock(file, LOCK_EX | LOCK_NB);
   constexpr size_t kBytes = sizeof(event::WatchTable);
   // A program must never find out by SIGBUS that there is no memory.
   int error = posix_fallocate(file, 0, static_cast<off_t>(kBytes));
@@ -85,7 +111,6 @@ Result<WatchSegment> WatchSegment::create() {
     at = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (at == MAP_FAILED) error = errno;
   }
-  close(file);
   if (error != 0)
     return fail("{}: {} bytes for the sums of tacho watch: {}; set TACHO_POOL_DIR to a folder with more room", folder,
                 kBytes, strerror(error));
@@ -104,7 +129,9 @@ Result<WatchSegment> WatchSegment::create() {
 }
 
 WatchSegment::WatchSegment(WatchSegment&& other) noexcept
-    : path_(std::exchange(other.path_, {})), table_(std::exchange(other.table_, nullptr)) {}
+    : path_(std::exchange(other.path_, {})),
+      file_(std::exchange(other.file_, -1)),
+      table_(std::exchange(other.table_, nullptr)) {}
 
 WatchSegment::~WatchSegment() {
   if (table_ != nullptr) {
@@ -113,6 +140,7 @@ WatchSegment::~WatchSegment() {
     munmap(table_, sizeof(event::WatchTable));
   }
   if (!path_.empty()) unlink(path_.c_str());
+  if (file_ >= 0) close(file_);
 }
 
 uint64_t WatchSegment::operations() const {

@@ -47,7 +47,8 @@ struct WatchSnapshot {
 /// Removes its file at its end. Programs that outlive it keep their mapping and go on counting for nobody.
 class WatchSegment {
  public:
-  /// In /dev/shm, or in $TACHO_POOL_DIR, 0600, with a random name. Room for it is taken at once.
+  /// In /dev/shm, or in $TACHO_POOL_DIR, 0600, with a random name. Room for it is taken at once. Removes there what
+  /// killed tachos left.
   static Result<WatchSegment> create();
   WatchSegment(WatchSegment&& other) noexcept;
   WatchSegment& operator=(WatchSegment&&) = delete;
@@ -62,6 +63,7 @@ class WatchSegment {
  private:
   WatchSegment() = default;
   std::string path_;
+  int file_ = -1;  // locked: this table is in use
   event::WatchTable* table_ = nullptr;
 };
 

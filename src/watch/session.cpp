@@ -40,7 +40,8 @@ Result<std::string> find_watch_library() {
 // fork and exec with the signals that the program would have without tacho.
 tl::expected<pid_t, LaunchError> start_program(const std::string& path, const std::vector<std::string>& command,
                                                const std::vector<std::string>& environment,
-                                               const launch::SignalInbox& signals, const launch::TargetLimits& limits) {
+                                               const launch::SignalInbox& signals, const launch::TargetLimits& limits,
+                                               const WatchOptions& options) {
   std::vector<char*> argv, envp;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -58,6 +59,9 @@ tl::expected<pid_t, LaunchError> start_program(const std::string& path, const st
   if (pid == 0) {
     limits.apply();
     sigprocmask(SIG_SETMASK, &signals.original(), nullptr);
+    if (options.stdin_fd >= 0) dup2(options.stdin_fd, STDIN_FILENO);
+    if (options.stdout_fd >= 0) dup2(options.stdout_fd, STDOUT_FILENO);
+    if (options.stderr_fd >= 0) dup2(options.stderr_fd, STDERR_FILENO);
     execve(path.c_str(), argv.data(), envp.data());
     int error = errno;
     if (error == ENOEXEC) {  // a script without #!: as the shell does
@@ -189,6 +193,7 @@ int follow(pid_t child, launch::SignalInbox& signals, Moments& moments, const Wa
     }
     if (waitpid(child, &status, WNOHANG) == child) return status;
     moments.govern();
+    if (options.step) options.step();
     if (options.tick && options.interval_s > 0 && moments.seconds() >= next) {
       options.tick(moments.now());
       next = std::max(next + options.interval_s, moments.seconds());
@@ -213,7 +218,7 @@ tl::expected<WatchResult, LaunchError> watch(const WatchOptions& options) {
   }
   const std::vector<std::string> environment =
       launch::watched_environment(links.names(), event::kWatchVariable, segment.path());
-  auto child = start_program(*executable, options.command, environment, signals, limits);
+  auto child = start_program(*executable, options.command, environment, signals, limits, options);
   if (!child) return launch::fail_with(child);
   Moments moments(segment, options);
   if (metrics) metrics->serve(moments);

@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
 """`tacho watch`: counts are exact, times are estimates with their error, programs stay as they are, metrics can be scraped."""
+import fcntl
 import json
 import os
+import pty
 import re
+import select
 import signal
 import socket
+import struct
 import subprocess
+import termios
 import time
 import urllib.error
 import urllib.request
@@ -161,6 +166,18 @@ class Programs(Watch):
         self.assertIn("cuLaunchKernel", names)
         self.assertEqual({name for name in names if not re.match(r"cu[A-Z]|clInitLayer$|clGetLayerInfo$|dlsym$", name)}, set())
 
+    def test_the_next_run_removes_what_a_killed_tacho_left(self):
+        program = subprocess.Popen([TACHO, "watch", "-q", "--", "sh", "-c", "echo $TACHO_WATCH; echo $$; exec sleep 60"], stdout=subprocess.PIPE)
+        table, child = program.stdout.readline().decode().strip(), int(program.stdout.readline())
+        self.addCleanup(os.kill, child, signal.SIGKILL)
+        program.stdout.close()
+        self.watch("true")  # leaves alone what is in use
+        self.assertTrue(os.path.exists(table))
+        program.kill()
+        program.wait()
+        self.watch("true")
+        self.assertFalse(os.path.exists(table))
+
     def test_bad_options(self):
         for options, needle in ((("--budget", "0"), "--budget"), (("--budget", "many"), "--budget"), (("--budget", "150%"), "--budget"),
                                 (("--prometheus", "0.0.0.0:9400"), "127.0.0.1"), (("--prometheus", "127.0.0.1:99999"), "PORT"),
@@ -194,6 +211,47 @@ class Seeing(Watch):
         counts = [self.sums(moment, "kernel").get("add_one", 0) for moment in self.moments]
         self.assertEqual(counts, sorted(counts))
         self.assertEqual(counts[-1], 150000)
+
+    def test_page(self):
+        def until(needle, patience=30):
+            nonlocal seen
+            end = time.monotonic() + patience
+            while needle not in seen and time.monotonic() < end:
+                if select.select([terminal], [], [], 0.1)[0]:
+                    try:
+                        seen += os.read(terminal, 65536)
+                    except OSError:  # the program has gone
+                        break
+            self.assertIn(needle, seen)
+            seen = seen[seen.index(needle) + len(needle):]
+        seen = b""
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.environ["TERM"] = "xterm"
+            os.execv(str(TACHO), [str(TACHO), "watch", "--page", "--interval", "0.3", "--", str(CASES), "killed", "5000"])
+        self.addCleanup(os.close, terminal)
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+        until(b"launches/s")
+        until(b"add_one 256/64")
+        os.write(terminal, b"p")
+        until(b"(frozen)")
+        os.write(terminal, b"ps")
+        until(b"p freeze")
+        os.write(terminal, b"q")
+        until(b"the program goes on; its tables follow at its end")
+        until(b"add_one 256/64")
+        while True:  # to the end
+            try:
+                if not os.read(terminal, 65536):
+                    break
+            except OSError:
+                break
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 128 + signal.SIGKILL)
+
+    def test_page_without_a_terminal(self):
+        result = self.run_command("setsid", "-w", TACHO, "watch", "--page", "--", "true", code=125)
+        self.one_sentence(result, "--page", "terminal")
+        self.one_sentence(self.run_command(TACHO, "watch", "--page", "-o", "x", "--", "true", code=125), "--page", "-o")
 
     def test_prometheus(self):
         with socket.socket() as free:

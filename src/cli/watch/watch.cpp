@@ -1,14 +1,17 @@
 // `tacho watch [options] -- program`: counts and sampled durations of a program's work, live, without a recording.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <charconv>
 #include <fstream>
 
 #include "base/files/output_claim.h"
+#include "base/files/temporary.h"
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
 #include "report/output.h"
 #include "report/sections.h"
+#include "watch/page.h"
 #include "watch/session.h"
 
 namespace tacho::cli {
@@ -19,7 +22,7 @@ struct WatchRequest {
   std::string format = "text", output, prometheus, budget = "1%";
   double interval = 0;
   size_t top = 10;
-  bool quiet = false, overwrite = false, counts_only = false;
+  bool quiet = false, overwrite = false, counts_only = false, page = false;
 };
 
 // "1%", "0.5 %", "0.01": a share from 0 to below 1.
@@ -91,14 +94,18 @@ class Lines {
   std::ofstream file_;
 };
 
+std::string words_of(const WatchRequest& request) {
+  std::string words;
+  for (const std::string& word : request.options.command) words += (words.empty() ? "" : " ") + word;
+  return words;
+}
+
 std::string last_tables(const watch::WatchMoment& moment, const WatchRequest& request, const Lines& lines) {
   const report::Screen screen =
       lines.to_file() ? report::Screen{}
                       : report::screen_of(lines.stream() == report::Stream::kOut ? STDOUT_FILENO : STDERR_FILENO);
   report::Sections out({.width = screen.width, .colour = screen.colour, .long_lines = !screen.terminal, .indent = 2});
-  std::string words;
-  for (const std::string& word : request.options.command) words += (words.empty() ? "" : " ") + word;
-  out.line(fmt::format("tacho watch  {}", report::clean(words)));
+  out.line(fmt::format("tacho watch  {}", report::clean(words_of(request))));
   const watch::WatchSnapshot& snapshot = moment.snapshot;
   size_t users = 0;
   for (const watch::WatchedProcess& process : snapshot.processes) users += process.uses_devices ? 1 : 0;
@@ -118,6 +125,73 @@ std::string last_tables(const watch::WatchMoment& moment, const WatchRequest& re
   return out.take();
 }
 
+// What the program would write to the terminal while the page is there. It is shown at the end.
+class HeldOutput {
+ public:
+  Status hold(watch::WatchOptions& options) {
+    for (const auto& [number, place] :
+         {std::pair(STDOUT_FILENO, &options.stdout_fd), std::pair(STDERR_FILENO, &options.stderr_fd)}) {
+      if (isatty(number) == 0) continue;
+      if (!file_) {
+        TACHO_ASSIGN(file_, TemporaryFile::create());
+      }
+      *place = file_.descriptor();
+    }
+    // Keys are for the page.
+    if (isatty(STDIN_FILENO) != 0) {
+      nothing_ = open("/dev/null", O_RDONLY | O_CLOEXEC);
+      options.stdin_fd = nothing_;
+    }
+    return {};
+  }
+  void show() {
+    char buffer[65536];
+    off_t at = 0;
+    for (ssize_t size = 0; file_ && (size = pread(file_.descriptor(), buffer, sizeof buffer, at)) > 0; at += size)
+      report::put(std::string_view(buffer, static_cast<size_t>(size)));
+    report::flush_output();
+  }
+  ~HeldOutput() {
+    if (nothing_ >= 0) close(nothing_);
+  }
+  HeldOutput() = default;
+  HeldOutput(const HeldOutput&) = delete;
+  HeldOutput& operator=(const HeldOutput&) = delete;
+
+ private:
+  TemporaryFile file_;
+  int nothing_ = -1;
+};
+
+int run_on_page(WatchRequest& request) {
+  watch::WatchOptions& options = request.options;
+  options.interval_s = request.interval > 0 ? request.interval : 1;
+  HeldOutput held;
+  if (const Status ready = held.hold(options); !ready) return complain(kOwnError, ready.error().message);
+  std::unique_ptr<watch::WatchPage> page;
+  {
+    auto opened = watch::WatchPage::open(words_of(request));
+    if (!opened) return complain(kOwnError, opened.error().message);
+    page = std::move(*opened);
+  }
+  options.step = [&] {
+    if (!page || !page->keys()) return;
+    page->draw_again();
+    if (!page->closed()) return;
+    page.reset();
+    complain(kOk, "the program goes on; its tables follow at its end");
+  };
+  options.tick = [&](const watch::WatchMoment& moment) {
+    if (page) page->draw(moment);
+  };
+  const auto result = watch::watch(options);
+  page.reset();
+  held.show();
+  if (!result) return complain(result.error().exit_code, result.error().message);
+  if (!request.quiet) report::put(last_tables(result->last, request, Lines()), report::Stream::kError);
+  return result->exit_code;
+}
+
 int run_watched(WatchRequest& request) {
   const auto budget = parse_budget(request.budget);
   if (!budget) return complain(kOwnError, budget.error().message);
@@ -130,6 +204,11 @@ int run_watched(WatchRequest& request) {
     options.prometheus = *port;
   }
   const bool json = request.format == "json";
+  if (request.page) {
+    if (json || !request.output.empty())
+      return complain(kOwnError, "--page shows a page on the terminal: leave out -o and --output-format json");
+    return run_on_page(request);
+  }
   options.interval_s = request.interval > 0 ? request.interval : json ? 1 : 0;
   Lines lines;
   if (const Status opened = lines.open(request); !opened) return complain(kOwnError, opened.error().message);
@@ -157,15 +236,18 @@ int run_watch(int argc, char** argv) {
   CommandOptions app("Watch a program's kernels, copies and waits at little cost: exact counts, times of 1 of N.",
                      "tacho watch");
   app.prefix_command();
-  app.footer("Examples:\n"
-             "  tacho watch -- python3 serve.py                     tables at the end\n"
-             "  tacho watch --interval 1 -- ./server                a line each second, too\n"
-             "  tacho watch --output-format json -o watch.jsonl -- ./server\n"
-             "  tacho watch --prometheus 127.0.0.1:9400 -- ./server\n"
-             "Nothing is recorded: programs keep sums in shared memory of a few megabytes, however long they run.\n"
-             "Exit code: the program's own (128 + signal when a signal ended it); 125 tacho could not start it, "
-             "126 not executable, 127 not found.");
+  app.footer(
+      "Examples:\n"
+      "  tacho watch -- python3 serve.py                     tables at the end\n"
+      "  tacho watch --interval 1 -- ./server                a line each second, too\n"
+      "  tacho watch --page -- ./server                      a page on the terminal: q close, s order, p freeze\n"
+      "  tacho watch --output-format json -o watch.jsonl -- ./server\n"
+      "  tacho watch --prometheus 127.0.0.1:9400 -- ./server\n"
+      "Nothing is recorded: programs keep sums in shared memory of a few megabytes, however long they run.\n"
+      "Exit code: the program's own (128 + signal when a signal ended it); 125 tacho could not start it, "
+      "126 not executable, 127 not found.");
   WatchRequest request;
+  app.add_flag("--page", request.page, "a page on the terminal while the program runs; its output is shown at the end");
   app.add_option("--interval", request.interval, "a line every S seconds (JSON: every second by default)")
       .type_name("S")
       .between(0.1, 86400.0);

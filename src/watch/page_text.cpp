@@ -1,0 +1,150 @@
+// Composing the live page (page_text.h).
+#include "watch/page_text.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "base/format.h"
+#include "report/text.h"
+
+namespace tacho::watch {
+namespace {
+
+using event::WatchKind;
+
+// Sums that only grow, of a row: an estimate of the whole may also fall from one moment to the next.
+double weighted_time(const RowSums& row) {
+  double time = 0;
+  for (uint32_t i = 0; i < event::kWatchLevels; ++i)
+    time += static_cast<double>(row.levels[i].time) * static_cast<double>(uint64_t{1} << i);
+  return time;
+}
+bool is_work(const RowSums& row) {
+  return row.kind == WatchKind::kKernel || row.kind == WatchKind::kGraph;
+}
+
+struct PageRow {
+  const RowSums* row;
+  std::optional<TimeEstimate> time;
+  double launches_now = 0, time_now = 0;
+};
+
+struct Pace {
+  double launches = 0, bytes = 0, waits = 0;  // a second
+};
+
+double value_of(const PageRow& row, PageOrder order) {
+  switch (order) {
+    case PageOrder::kTimeNow:
+      return row.time_now;
+    case PageOrder::kTime:
+      return row.time ? row.time->total_ns : -1;
+    case PageOrder::kLaunches:
+      return static_cast<double>(row.row->count);
+    case PageOrder::kAverage:
+      return row.time ? row.time->total_ns / static_cast<double>(row.row->count) : -1;
+  }
+  return 0;
+}
+
+std::string_view name_of(PageOrder order) {
+  switch (order) {
+    case PageOrder::kTimeNow:
+      return "time now";
+    case PageOrder::kTime:
+      return "time";
+    case PageOrder::kLaunches:
+      return "launches";
+    case PageOrder::kAverage:
+      return "average";
+  }
+  return "";
+}
+
+std::string cost_line(const WatchMoment& moment) {
+  const WatchSnapshot& now = moment.snapshot;
+  std::string line = "cost";
+  if (now.own_ns && now.seconds > 0) line += fmt::format("  host {:.2f} %", *now.own_ns * 1e-9 / now.seconds * 100);
+  if (moment.gave_up)
+    line += "  over the budget: counts only";
+  else if (moment.counts_only)
+    line += "  counts only";
+  else if (moment.cost)
+    line += fmt::format("  of the pace {:.1f} % to {:.1f} %, budget {:.1f} %", moment.cost->low * 100,
+                        moment.cost->high * 100, moment.budget * 100);
+  else
+    line += "  of the pace: not measured yet";
+  return line;
+}
+
+std::string table_line(const PageRow& each, double all_now, size_t name_width) {
+  const auto cell = [](const std::string& text, size_t width) { return report::padded_left(text, width); };
+  const RowSums& row = *each.row;
+  std::string relative = "—", total = "—", average = "—";
+  if (each.time) {
+    total = report::format_duration(each.time->total_ns);
+    average = report::format_duration(each.time->total_ns / static_cast<double>(row.count));
+    if (each.time->interval_ns && each.time->total_ns > 0)
+      relative = fmt::format("{:.1f}", *each.time->interval_ns / each.time->total_ns * 100);
+  }
+  const std::string share = all_now > 0 ? fmt::format("{:.0f}", each.time_now / all_now * 100) : "—";
+  return report::padded_right(report::shortened(report::clean(row.title()), name_width), name_width) + cell(share, 7) +
+         cell(report::format_si(each.launches_now, 1), 9) +
+         cell(report::format_si(static_cast<double>(row.count), 1), 9) + cell(total, 13) + cell(relative, 7) +
+         cell(average, 10);
+}
+
+}  // namespace
+
+std::vector<std::string> page_lines(const WatchSnapshot& before, const WatchMoment& moment, const PageView& view) {
+  const WatchSnapshot& now = moment.snapshot;
+  const double seconds = std::max(now.seconds - before.seconds, 1e-3);
+  std::map<std::string, const RowSums*> earlier;
+  for (const RowSums& row : before.rows) earlier[fmt::format("{} {}", static_cast<int>(row.kind), row.title())] = &row;
+  Pace pace;
+  std::vector<PageRow> rows;
+  double all_now = 0;
+  for (const RowSums& row : now.rows) {
+    const auto found = earlier.find(fmt::format("{} {}", static_cast<int>(row.kind), row.title()));
+    const RowSums* const was = found != earlier.end() ? found->second : nullptr;
+    const double count = static_cast<double>(row.count - (was != nullptr ? was->count : 0)) / seconds;
+    if (row.kind == WatchKind::kCopy)
+      pace.bytes += static_cast<double>(row.bytes - (was != nullptr ? was->bytes : 0)) / seconds;
+    if (row.kind == WatchKind::kWait) pace.waits += count;
+    if (!is_work(row)) continue;
+    pace.launches += count;
+    rows.push_back(
+        {&row, estimate_time(row.levels), count, weighted_time(row) - (was != nullptr ? weighted_time(*was) : 0)});
+    all_now += rows.back().time_now;
+  }
+  std::sort(rows.begin(), rows.end(), [&](const PageRow& a, const PageRow& b) {
+    const double left = value_of(a, view.order), right = value_of(b, view.order);
+    return left != right ? left > right : a.row->title() < b.row->title();
+  });
+
+  size_t running = 0;
+  for (const WatchedProcess& process : now.processes) running += process.uses_devices && !process.ended ? 1 : 0;
+  constexpr size_t kCells = 7 + 9 + 9 + 13 + 7 + 10, kNarrowest = 16;
+  const size_t name_width = view.width > kCells + kNarrowest ? view.width - kCells : kNarrowest;
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format("tacho watch  {}  {}{}", report::format_duration(now.seconds * 1e9),
+                              report::clean(view.command), view.frozen ? "  (frozen)" : ""));
+  lines.push_back(fmt::format("{} launches/s  {}/s copied  {} waits/s  {} process{}",
+                              report::format_si(pace.launches, 1), report::format_bytes(pace.bytes),
+                              report::format_si(pace.waits, 1), running, running == 1 ? "" : "es"));
+  lines.push_back(cost_line(moment));
+  lines.emplace_back();
+  lines.push_back(report::padded_right("Kernel", name_width) + report::padded_left("Now %", 7) +
+                  report::padded_left("/s", 9) + report::padded_left("Launches", 9) + report::padded_left("Time", 13) +
+                  report::padded_left("± %", 7) + report::padded_left("Average", 10));
+  const size_t room = view.height > lines.size() + 1 ? view.height - lines.size() - 1 : 0;
+  for (size_t i = 0; i < rows.size() && i < room; ++i) lines.push_back(table_line(rows[i], all_now, name_width));
+  lines.resize(std::min(lines.size(), view.height > 0 ? view.height - 1 : 0));
+  lines.resize(view.height > 0 ? view.height - 1 : 0);
+  lines.push_back(fmt::format("q close   s order: {}   p {}", name_of(view.order), view.frozen ? "go on" : "freeze"));
+  for (std::string& line : lines) line = report::shortened(line, view.width);
+  return lines;
+}
+
+}  // namespace tacho::watch

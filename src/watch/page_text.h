@@ -1,0 +1,25 @@
+// The lines of the live page of `tacho watch`.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "watch/answer.h"
+
+namespace tacho::watch {
+
+enum class PageOrder : uint8_t { kTimeNow, kTime, kLaunches, kAverage };
+
+struct PageView {
+  std::string command;  ///< the program's words
+  PageOrder order = PageOrder::kTimeNow;
+  bool frozen = false;
+  size_t width = 80, height = 24;
+};
+
+/// At most `height` lines of at most `width` columns: the pace, the cost, kernels in the chosen order, the keys.
+/// `before`: the moment of the page before this one, for what is "now".
+std::vector<std::string> page_lines(const WatchSnapshot& before, const WatchMoment& moment, const PageView& view);
+
+}  // namespace tacho::watch

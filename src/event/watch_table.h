@@ -63,6 +63,8 @@ struct WatchLevel {
   std::atomic<uint64_t> timed;  ///< of them timed
   std::atomic<uint64_t> time;   ///< their sum, ns
   std::atomic<double> squares;  ///< the sum of their squares, ns²
+  /// Of others only a bound is known: the time that was taken contains one in which the device had nothing to do.
+  std::atomic<uint64_t> bounded, bound_time;  ///< how many, and the sum of their bounds, ns
 };
 
 enum class WatchTiming : uint32_t {
@@ -119,6 +121,9 @@ struct WatchHeader {
   std::atomic<uint64_t> lost_times;          ///< operations that were to be timed and were not
   std::atomic<uint64_t> pending;             ///< operations that are to be timed and have not ended yet
   std::atomic<uint64_t> refused_processes;   ///< that found no room in the list of processes
+  /// Events around an operation take time themselves, which times no longer contain: the median of what two events in a
+  /// row took, by how much it varies (half the distance of the quartiles), ns, and 1 << event::Domain of such times.
+  std::atomic<uint64_t> floor, floor_spread, floor_domains;
   alignas(64) std::atomic<uint64_t> counted_measured;  ///< operations that were only counted: 1 of 256 is measured, and
   std::atomic<uint64_t> counted_time;                  ///< the host time that libtacho-watch.so took itself, ns
   std::atomic<uint64_t> prepared;       ///< operations that were prepared for timing, all of them measured

@@ -51,17 +51,21 @@ std::optional<double> relative(const TimeEstimate& estimate) {
   return *estimate.interval_ns / estimate.total_ns;
 }
 
-// A row and its time, the longest first.
+// A row and its time, or a bound of it.
 struct TimedRow {
   const RowSums* row;
   std::optional<TimeEstimate> time;
+  std::optional<double> bound;
+
+  double order() const { return time ? time->total_ns : bound.value_or(-1); }
 };
 std::vector<TimedRow> by_time(const WatchSnapshot& snapshot, bool device) {
   std::vector<TimedRow> rows;
   for (const RowSums& row : snapshot.rows)
-    if (on_device(row) == device) rows.push_back({&row, estimate_time(row.levels)});
+    if (on_device(row) == device)
+      rows.push_back({&row, estimate_time(row.levels, row.each_ns), estimate_bound(row.levels)});
   std::sort(rows.begin(), rows.end(), [](const TimedRow& a, const TimedRow& b) {
-    const double left = a.time ? a.time->total_ns : -1, right = b.time ? b.time->total_ns : -1;
+    const double left = a.order(), right = b.order();
     return left != right                  ? left > right
            : a.row->count != b.row->count ? a.row->count > b.row->count
                                           : a.row->title() < b.row->title();
@@ -83,6 +87,7 @@ report::JsonValue json_of(const TimedRow& timed) {
   object.set("timed", JsonValue(timed.time ? timed.time->timed : 0));
   const auto value = [](const std::optional<double>& known) { return known ? JsonValue(*known) : JsonValue(); };
   object.set("total_ns", timed.time ? JsonValue(timed.time->total_ns) : JsonValue());
+  if (timed.bound) object.set("at_most_ns", JsonValue(*timed.bound));
   object.set("standard_error_ns", timed.time ? value(timed.time->error_ns) : JsonValue());
   object.set("interval_95_ns", timed.time ? value(timed.time->interval_ns) : JsonValue());
   object.set("p50_ns", value(estimate_quantile(row.buckets, 0.5)));
@@ -113,10 +118,12 @@ report::Answer kernel_answer(const WatchSnapshot& snapshot) {
                     {.name = "average_ns", .title = "Average", .unit = Unit::kNs},
                     {.name = "p99_ns", .title = "p99", .unit = Unit::kNs, .leave_out = 1},
                     {.name = "longest_ns", .title = "Longest", .unit = Unit::kNs, .leave_out = 2},
-                    {.name = "timed", .title = "Timed", .unit = Unit::kCount, .leave_out = 3}};
+                    {.name = "timed", .title = "Timed", .unit = Unit::kCount, .leave_out = 3},
+                    {.name = "at_most_ns", .unit = Unit::kNs}};
   answer.when_empty = "no kernel was launched";
   const std::vector<TimedRow> rows = by_time(snapshot, true);
   double all = 0;
+  bool bounds = false;
   for (const TimedRow& each : rows) all += each.time ? each.time->total_ns : 0;
   for (const TimedRow& each : rows) {
     const RowSums& row = *each.row;
@@ -130,7 +137,14 @@ report::Answer kernel_answer(const WatchSnapshot& snapshot) {
       cells.resize(cells.size() + 6);
     }
     cells.push_back(whole(each.time ? each.time->timed : 0));
+    cells.push_back(number(each.bound));
+    bounds = bounds || each.bound;
     answer.rows.push_back(std::move(cells));
+  }
+  if (bounds) {
+    answer.columns.back().title = "At most";
+    answer.notes.emplace_back(
+        "At most: the device was waiting for this kernel each time that it was timed, so that only a bound is known.");
   }
   return answer;
 }
@@ -186,7 +200,7 @@ std::vector<std::string> watch_sentences(const WatchMoment& moment, bool at_the_
     say(fmt::format("To keep the budget, tacho times no more than 1 of {} operations of a kernel after its first {}.",
                     uint64_t{1} << moment.setting.least_level, event::kWatchFirst));
   if (used && !moment.cost && !moment.counts_only && !moment.gave_up && at_the_end)
-    say("The run was too short, or its pace too low, to measure what timing cost.");
+    say("There were too few stretches of steady work to measure what timing cost.");
   const auto count = [&](uint64_t number, std::string_view one, std::string_view more) {
     if (number != 0) say(fmt::format("{} {}", number, number == 1 ? one : more));
   };
@@ -220,9 +234,7 @@ std::string watch_line(const WatchSnapshot& before, const WatchSnapshot& now) {
       if (!on_device(row)) continue;
       Sums& sums = kernels[row.name];
       sums.count += sign > 0 ? row.count : 0 - row.count;
-      // Sums that only grow: an estimate of the whole might also fall from one moment to the next.
-      for (uint32_t i = 0; i < event::kWatchLevels; ++i)
-        sums.time += sign * static_cast<double>(row.levels[i].time) * static_cast<double>(uint64_t{1} << i);
+      sums.time += sign * row.weighted_time();
     }
   };
   add(now, 1);

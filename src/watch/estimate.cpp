@@ -17,7 +17,7 @@ double student_95(uint64_t freedom) {
   return z + (z * z * z + z) / (4 * n) + (5 * std::pow(z, 5) + 16 * z * z * z + 3 * z) / (96 * n * n);
 }
 
-std::optional<TimeEstimate> estimate_time(const AllLevels& levels) {
+std::optional<TimeEstimate> estimate_time(const AllLevels& levels, double each_ns) {
   TimeEstimate estimate;
   double known_time = 0, known_count = 0;  // of the strata with times
   double squared_deviations = 0;
@@ -36,11 +36,12 @@ std::optional<TimeEstimate> estimate_time(const AllLevels& levels) {
   }
   if (strata == 0) return std::nullopt;
   const double pooled_variance = freedom > 0 ? squared_deviations / static_cast<double>(freedom) : NAN;
-  double variance = 0;
+  double variance = 0, all = 0;
   for (const LevelSums& level : levels) {
     const auto timed = static_cast<double>(level.timed),
                count = static_cast<double>(std::max(level.count, level.timed));
     if (count == 0) continue;
+    all += count;
     if (level.timed == 0) {
       estimate.total_ns += count * known_time / known_count;
       variance += pooled_variance * (count + count * count / static_cast<double>(estimate.timed));
@@ -55,9 +56,27 @@ std::optional<TimeEstimate> estimate_time(const AllLevels& levels) {
     variance += count * count * own / timed * (1 - timed / count);
   }
   if (std::isnan(variance)) return estimate;
-  estimate.error_ns = std::sqrt(variance);
-  estimate.interval_ns = variance == 0 ? 0 : *estimate.error_ns * student_95(freedom);
+  const double common = all * each_ns;
+  estimate.error_ns = std::hypot(std::sqrt(variance), common);
+  estimate.interval_ns = std::hypot(variance == 0 ? 0 : std::sqrt(variance) * student_95(freedom), 2 * common);
   return estimate;
+}
+
+std::optional<double> estimate_bound(const AllLevels& levels) {
+  uint64_t bounded = 0, bound_time = 0, unknown = 0;
+  double total = 0;
+  for (const LevelSums& level : levels) {
+    if (level.timed != 0) return std::nullopt;
+    bounded += level.bounded;
+    bound_time += level.bound_time;
+    if (level.bounded != 0)
+      total += static_cast<double>(level.bound_time) / static_cast<double>(level.bounded) *
+               static_cast<double>(std::max(level.count, level.bounded));
+    else
+      unknown += level.count;
+  }
+  if (bounded == 0) return std::nullopt;
+  return total + static_cast<double>(unknown) * static_cast<double>(bound_time) / static_cast<double>(bounded);
 }
 
 std::optional<double> estimate_quantile(const AllBuckets& buckets, double quantile) {

@@ -14,6 +14,7 @@ namespace tacho::watch {
 struct LevelSums {
   uint64_t count = 0, timed = 0, time = 0;  ///< time: of the timed ones, ns
   double squares = 0;                       ///< ns²
+  uint64_t bounded = 0, bound_time = 0;     ///< of others at least an upper bound is known, ns
 };
 using AllLevels = std::array<LevelSums, event::kWatchLevels>;
 using AllBuckets = std::array<uint64_t, event::kWatchBuckets>;
@@ -29,8 +30,12 @@ struct TimeEstimate {
 
 /// The time of all operations of a row: each level is a stratum of a stratified sample (Cochran, Sampling Techniques,
 /// chapter 5), with the correction for finite populations. A stratum without a time takes the mean of the others, with
-/// the error of a prediction. Nothing when no operation was timed.
-std::optional<TimeEstimate> estimate_time(const AllLevels& levels);
+/// the error of a prediction. `each_ns`: by how much each time may be off in the same direction; it is part of the
+/// error. Nothing when no operation was timed.
+std::optional<TimeEstimate> estimate_time(const AllLevels& levels, double each_ns = 0);
+
+/// The time, ns, that all operations took at most, where only bounds are known; nothing where times are, or neither.
+std::optional<double> estimate_bound(const AllLevels& levels);
 
 /// The duration, ns, that the share `quantile` (0 to 1) of operations does not exceed, within an eighth: the middle of
 /// its bucket. Nothing without times.

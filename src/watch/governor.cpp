@@ -2,6 +2,7 @@
 // steadily cancels out.
 #include "watch/governor.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "watch/estimate.h"
@@ -12,8 +13,11 @@ namespace {
 using event::WatchTiming;
 
 constexpr double kWarmUp = 1.0;  // seconds: programs start otherwise than they go on
-constexpr double kWith = 0.3, kWithout = 0.1;
+// Stretches of equal length, so that work that begins or ends in one of them misleads in neither direction: a rest with
+// timing, then with, without, with.
+constexpr double kRest = 0.2, kStretch = 0.1;
 constexpr uint64_t kFewest = 20;  // operations in a stretch that has a pace
+constexpr double kSteady = 2;     // paces that differ more than by this factor are not compared
 constexpr size_t kFewestPairs = 8, kMostPairs = 200;
 constexpr double kPatience = 60;
 
@@ -29,7 +33,7 @@ WatchSetting Governor::step(double now, uint64_t operations) {
     before_ = operations;
     return setting_;
   }
-  if (now - began_ >= (setting_.timing == WatchTiming::kOn ? kWith : kWithout)) end_stretch(now, operations);
+  if (now - began_ >= (stage_ == Stage::kRest ? kRest : kStretch)) end_stretch(now, operations);
   return setting_;
 }
 
@@ -37,20 +41,30 @@ void Governor::end_stretch(double now, uint64_t operations) {
   const double pace = operations - before_ < kFewest ? -1 : static_cast<double>(operations - before_) / (now - began_);
   began_ = now;
   before_ = operations;
-  if (setting_.timing == WatchTiming::kFirst) {
-    pace_without_ = pace;
-    setting_.timing = WatchTiming::kOn;
-    return;
+  switch (stage_) {
+    case Stage::kRest:
+      stage_ = Stage::kBefore;
+      return;
+    case Stage::kBefore:
+      pace_before_ = pace;
+      stage_ = pace > 0 ? Stage::kWithout : Stage::kBefore;
+      setting_.timing = pace > 0 ? WatchTiming::kFirst : WatchTiming::kOn;
+      return;
+    case Stage::kWithout:
+      pace_without_ = pace;
+      stage_ = Stage::kAfter;
+      setting_.timing = WatchTiming::kOn;
+      return;
+    case Stage::kAfter:
+      stage_ = Stage::kRest;
+      break;
   }
-  if (pace_before_ > 0 && pace_without_ > 0 && pace > 0) {
-    pairs_.push_back(std::log(pace_without_ / std::sqrt(pace_before_ * pace)));
-    if (pairs_.size() > kMostPairs) pairs_.pop_front();
-    judge(now);
-    if (gave_up_) return;
-  }
-  pace_before_ = pace;
-  pace_without_ = -1;
-  if (pace > 0) setting_.timing = WatchTiming::kFirst;
+  if (pace <= 0 || pace_without_ <= 0) return;
+  const auto [least, most] = std::minmax({pace_before_, pace_without_, pace});
+  if (most > kSteady * least) return;
+  pairs_.push_back(std::log(pace_without_ / std::sqrt(pace_before_ * pace)));
+  if (pairs_.size() > kMostPairs) pairs_.pop_front();
+  judge(now);
 }
 
 void Governor::judge(double now) {

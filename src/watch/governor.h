@@ -41,9 +41,10 @@ class Governor {
 
   double budget_;
   WatchSetting setting_;
+  enum class Stage : uint8_t { kRest, kBefore, kWithout, kAfter } stage_ = Stage::kRest;
   double began_ = -1;         // of the stretch, s
   uint64_t before_ = 0;       // operations at its beginning
-  double pace_before_ = -1;   // operations a second with timing, before the last stretch without
+  double pace_before_ = -1;   // operations a second with timing, in the stretch before the one without
   double pace_without_ = -1;  // in it
   std::deque<double> pairs_;  // log(pace without / pace with)
   double over_since_ = -1;

@@ -13,13 +13,6 @@ namespace {
 
 using event::WatchKind;
 
-// Sums that only grow, of a row: an estimate of the whole may also fall from one moment to the next.
-double weighted_time(const RowSums& row) {
-  double time = 0;
-  for (uint32_t i = 0; i < event::kWatchLevels; ++i)
-    time += static_cast<double>(row.levels[i].time) * static_cast<double>(uint64_t{1} << i);
-  return time;
-}
 bool is_work(const RowSums& row) {
   return row.kind == WatchKind::kKernel || row.kind == WatchKind::kGraph;
 }
@@ -82,6 +75,10 @@ std::string table_line(const PageRow& each, double all_now, size_t name_width) {
   const auto cell = [](const std::string& text, size_t width) { return report::padded_left(text, width); };
   const RowSums& row = *each.row;
   std::string relative = "—", total = "—", average = "—";
+  if (const auto bound = estimate_bound(row.levels)) {
+    total = "≤ " + report::format_duration(*bound);
+    average = "≤ " + report::format_duration(*bound / static_cast<double>(row.count));
+  }
   if (each.time) {
     total = report::format_duration(each.time->total_ns);
     average = report::format_duration(each.time->total_ns / static_cast<double>(row.count));
@@ -114,8 +111,8 @@ std::vector<std::string> page_lines(const WatchSnapshot& before, const WatchMome
     if (row.kind == WatchKind::kWait) pace.waits += count;
     if (!is_work(row)) continue;
     pace.launches += count;
-    rows.push_back(
-        {&row, estimate_time(row.levels), count, weighted_time(row) - (was != nullptr ? weighted_time(*was) : 0)});
+    rows.push_back({&row, estimate_time(row.levels, row.each_ns), count,
+                    std::max(0.0, row.weighted_time() - (was != nullptr ? was->weighted_time() : 0))});
     all_now += rows.back().time_now;
   }
   std::sort(rows.begin(), rows.end(), [&](const PageRow& a, const PageRow& b) {

@@ -64,8 +64,9 @@ RowSums sums_of(const WatchRow& row) {
   uint64_t earlier = 0;
   for (uint32_t i = 0; i < event::kWatchLevels; ++i) {
     const event::WatchLevel& at = row.levels[i];
-    sums.levels[i] = {value_of(at.count), value_of(at.timed), value_of(at.time),
-                      at.squares.load(std::memory_order_relaxed)};
+    sums.levels[i] = {value_of(at.count),   value_of(at.timed),
+                      value_of(at.time),    at.squares.load(std::memory_order_relaxed),
+                      value_of(at.bounded), value_of(at.bound_time)};
     earlier += sums.levels[i].count;
   }
   sums.count = value_of(row.count);
@@ -79,6 +80,16 @@ RowSums sums_of(const WatchRow& row) {
 }
 
 }  // namespace
+
+double RowSums::weighted_time() const {
+  double times = 0, bounds = 0;
+  for (uint32_t i = 0; i < event::kWatchLevels; ++i) {
+    const auto weight = static_cast<double>(uint64_t{1} << i);
+    times += static_cast<double>(levels[i].time) * weight;
+    bounds += static_cast<double>(levels[i].bound_time) * weight;
+  }
+  return times > 0 ? times : bounds;
+}
 
 std::string RowSums::title() const {
   if (any_shape()) return name;
@@ -153,9 +164,12 @@ uint64_t WatchSegment::operations() const {
 WatchSnapshot WatchSegment::snapshot(double seconds) const {
   WatchSnapshot snapshot;
   snapshot.seconds = seconds;
+  const uint64_t floor_domains = value_of(table_->header.floor_domains);
   for (const WatchRow& row : table_->rows) {
     if (row.state.load(std::memory_order_acquire) != WatchRow::kReady || value_of(row.count) == 0) continue;
     snapshot.rows.push_back(sums_of(row));
+    const bool by_events = row.kind != event::WatchKind::kWait && (floor_domains >> row.domain & 1) != 0;
+    if (by_events) snapshot.rows.back().each_ns = static_cast<double>(value_of(table_->header.floor_spread));
     snapshot.operations += snapshot.rows.back().count;
   }
   for (const event::WatchProcess& process : table_->processes) {

@@ -22,7 +22,11 @@ struct RowSums {
   uint64_t shortest_ns = 0, longest_ns = 0;  ///< timed; meaningless without times
   AllLevels levels = {};
   AllBuckets buckets = {};
+  double each_ns = 0;  ///< as estimate_time() takes it
 
+  /// A sum that only grows, ns: times, or bounds where there are no times, each for the operations that it stands for.
+  /// An estimate of the whole may fall from one moment to the next.
+  double weighted_time() const;
   bool any_shape() const { return grid[0] == 0; }
   /// "vecCopy 4096/256", with all dimensions that are not 1; the name alone for any_shape().
   std::string title() const;

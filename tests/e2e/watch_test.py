@@ -300,10 +300,10 @@ class Cuda(Watch):
     """On a stand-in driver that counts exactly and whose time is known."""
     DRIVER = BUILD / "tests" / "fake_cuda"
 
-    def watch_cuda(self, way, mode, count, options=()):
+    def watch_cuda(self, way, mode, count, options=(), **driver):
         """The last moment, and what the driver counted."""
         program = self.DRIVER / ("fake_watched_linked" if way == "linked" else "fake_watched")
-        moment = self.watch(program, way, mode, count, options=options, env={"LD_LIBRARY_PATH": str(self.DRIVER / "driver")})
+        moment = self.watch(program, way, mode, count, options=options, env={"LD_LIBRARY_PATH": str(self.DRIVER / "driver"), **driver})
         driver = json.loads(self.result.stdout)
         self.assertEqual((driver["events_in_captures"], driver["asked_in_captures"]), (0, 0))
         self.assertEqual(moment["uncounted"], 0)
@@ -329,7 +329,7 @@ class Cuda(Watch):
                 self.assertLess(often["timed"], 1500)
                 self.assert_estimates([often], 20010 * 1000)
                 self.assert_estimates(self.rows(moment, "kernel")["seldom_50000"], 210 * 50000)
-                self.assertLess(driver["events"], 1100)
+                self.assertLess(driver["events"], 3 * 1100)
 
     def test_graphs_and_captures(self):
         moment, driver = self.watch_cuda("address", "graph", 3000)
@@ -343,6 +343,21 @@ class Cuda(Watch):
         moment, driver = self.watch_cuda("dlsym", "threads", 20000)
         self.assertEqual(self.sums(moment, "kernel"), {"often_1000": 160000})
         self.assert_estimates(self.rows(moment, "kernel")["often_1000"], driver["kernel_ns"])
+
+    def test_what_events_take_is_in_no_time(self):
+        moment, driver = self.watch_cuda("dlsym", "plain", 20000, FAKE_CUDA_FLOOR="1700")
+        [often] = self.rows(moment, "kernel")["often_1000"]
+        self.assert_estimates([often], 20010 * 1000)
+        self.assertEqual(often["shortest_ns"], 1000)
+
+    def test_a_device_that_waited_for_work_gives_bounds(self):
+        moment, _ = self.watch_cuda("dlsym", "plain", 20000, FAKE_CUDA_IDLE="1")
+        [often] = self.rows(moment, "kernel")["often_1000"]
+        self.assertEqual((often["count"], often["timed"], often["total_ns"], often["standard_error_ns"]), (20000, 0, None, None))
+        self.assertGreaterEqual(often["at_most_ns"], 20000 * 1000)
+        text = self.run_command(TACHO, "watch", "--", self.DRIVER / "fake_watched", "dlsym", "plain", "2000",
+                                env={"LD_LIBRARY_PATH": str(self.DRIVER / "driver"), "FAKE_CUDA_IDLE": "1"}).stderr.decode()
+        self.assertIn("At most", text)
 
     def test_many_kernels(self):
         moment, driver = self.watch_cuda("dlsym", "many", 30)

@@ -82,6 +82,29 @@ TEST(WatchEstimate, AStratumWithoutTimesTakesTheMeanOfTheOthers) {
   EXPECT_NEAR(*estimate->error_ns, std::sqrt(50000.0 + 250000.0), 1e-9);
 }
 
+TEST(WatchEstimate, WhatEachTimeMayBeOffIsInTheError) {
+  AllLevels levels = {};
+  levels[0] = sums_of({1000, 1000}, 2);
+  const auto estimate = estimate_time(levels, 50);
+  EXPECT_DOUBLE_EQ(*estimate->error_ns, 100);
+  EXPECT_DOUBLE_EQ(*estimate->interval_ns, 200);
+}
+
+TEST(WatchEstimate, BoundsStandInOnlyWhereNothingWasTimed) {
+  AllLevels levels = {};
+  EXPECT_FALSE(estimate_bound(levels));
+  levels[0].count = 10;
+  levels[0].bounded = 2;
+  levels[0].bound_time = 100;
+  levels[1].count = 4;
+  ASSERT_TRUE(estimate_bound(levels));
+  EXPECT_DOUBLE_EQ(*estimate_bound(levels), 10 * 50 + 4 * 50);
+  EXPECT_FALSE(estimate_time(levels));
+  levels[1] = sums_of({30}, 4);
+  EXPECT_FALSE(estimate_bound(levels));
+  EXPECT_DOUBLE_EQ(estimate_time(levels)->total_ns, 14 * 30);
+}
+
 TEST(WatchEstimate, TheIntervalHoldsTheTruthInNineteenOfTwenty) {
   std::mt19937_64 random(7);
   std::lognormal_distribution<double> duration(9, 0.4);

@@ -1,7 +1,8 @@
 /* The part of the stand-in driver that does work: launches, graphs, copies, fills, captures and events, on a clock of its own
  * that only the work advances. A kernel named "..._N" takes N ns, the first 10 launches of each one twice that. It counts
  * everything, and what a driver would punish: events that are recorded into or asked for during a capture.
- * fake_report() prints the counts. FAKE_CUDA_SPIN=N: each launch takes N turns of a loop on the host, too. */
+ * fake_report() prints the counts. FAKE_CUDA_SPIN=N: each launch takes N turns of a loop on the host, too. FAKE_CUDA_FLOOR=NS: so
+ * long an event takes on the device. FAKE_CUDA_IDLE=1: the device has ended everything by the time that it is asked. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -41,6 +42,9 @@ static unsigned long long g_copied, g_allocated;
 static double g_kernel_ns, g_graph_ns;
 static volatile long g_sink;
 
+static double number(const char* name) {
+  return getenv(name) != NULL ? atof(getenv(name)) : 0;
+}
 static struct Queue* queue(void* stream, int per_thread) {
   return stream != NULL ? (struct Queue*)stream : per_thread ? &g_per_thread : &g_default;
 }
@@ -203,6 +207,7 @@ static int record(struct Event* event, void* stream, int per_thread) {
   pthread_mutex_lock(&g_lock);
   if (queue(stream, per_thread)->capturing) ++g_events_in_captures;
   event->at = queue(stream, per_thread)->clock;
+  queue(stream, per_thread)->clock += number("FAKE_CUDA_FLOOR");
   event->recorded = 1;
   event->asked = 0;
   pthread_mutex_unlock(&g_lock);
@@ -216,6 +221,7 @@ EXPORT int cuEventRecord_ptsz(void* event, void* stream) {
 }
 EXPORT int cuEventQuery(void* event) {
   if (g_captures > 0) ++g_asked_in_captures;
+  if (number("FAKE_CUDA_IDLE") != 0) return 0;
   return ((struct Event*)event)->asked++ == 0 ? 600 : 0; /* the first time it has not ended */
 }
 EXPORT int cuEventElapsedTime(float* ms, void* from, void* to) {

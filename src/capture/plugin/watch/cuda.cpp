@@ -24,7 +24,7 @@ namespace tacho::capture::watch {
 namespace {
 
 constexpr auto kDomain = static_cast<uint32_t>(event::Domain::kCudaDriver);
-constexpr int kSuccess = 0;
+constexpr int kSuccess = 0, kNotReady = 600;
 
 using Function = void*;  // CUfunction, or CUkernel in its place
 using Stream = void*;
@@ -54,21 +54,31 @@ struct Driver {
 constinit Driver g_driver = {};
 constinit std::atomic<bool> g_ready{false};
 
-struct Pair {
-  Event before, after;
+// Events of an operation that is timed. Between `first` and `before` there is nothing: their distance is what events
+// take.
+struct Events {
+  Event first, before, after;
 };
 struct Waiting {
-  Pair pair;
+  Events events;
   Context context;
   WatchRow* row;
   uint32_t level;
+  bool with_first;  // `first` was recorded
+  bool behind;      // the device had not reached the first event when all of them were in its queue
 };
-constexpr uint32_t kMostWaiting = 256;
-// Pairs that are not in use, of one context.
+constexpr uint32_t kMostWaiting = 1024;
+// Events that are not in use, of one context.
 struct Spare {
   Context context;
   uint32_t count;
-  Pair pairs[kMostWaiting];
+  Events events[kMostWaiting];
+};
+// The last distances of two events in a row, ns.
+struct Floor {
+  static constexpr uint32_t kKept = 31;
+  uint32_t count;  // ever
+  uint64_t last[kKept];
 };
 constexpr uint32_t kMostContexts = 16;
 
@@ -80,6 +90,8 @@ struct OwnState {
   uint32_t turn;  // where to look next
   Waiting waiting[kMostWaiting];
   Spare spare[kMostContexts];
+  Floor floor;
+  uint32_t floor_turn;
 };
 constinit OwnState* g_own = nullptr;
 constinit std::atomic<uint32_t> g_captures{0};  // streams that are being captured
@@ -126,33 +138,37 @@ Context current_context() {
   return g_driver.cuCtxGetCurrent(&context) == kSuccess ? context : nullptr;
 }
 
-void give_back(Context context, const Pair& pair) {
+void give_back(Context context, const Events& events) {
   for (Spare& spare : g_own->spare) {
     if (spare.context != context || spare.count == kMostWaiting) continue;
-    spare.pairs[spare.count++] = pair;
+    spare.events[spare.count++] = events;
     return;
   }
 }
 
-bool take_pair(Context context, Pair& pair) {
-  Spare* free = nullptr;
+bool take_events(Context context, Events& events) {
+  Spare* place = nullptr;
   for (Spare& spare : g_own->spare) {
-    if (spare.context == nullptr && free == nullptr) free = &spare;
+    if (spare.context == nullptr && place == nullptr) place = &spare;
     if (spare.context != context) continue;
-    free = &spare;
+    place = &spare;
     break;
   }
-  if (free == nullptr) return false;
-  free->context = context;
-  if (free->count > 0) {
-    pair = free->pairs[--free->count];
+  if (place == nullptr) return false;
+  place->context = context;
+  if (place->count > 0) {
+    events = place->events[--place->count];
     return true;
   }
   constexpr unsigned kTimed = 0;  // CU_EVENT_DEFAULT
-  if (g_driver.cuEventCreate(&pair.before, kTimed) != kSuccess) return false;
-  if (g_driver.cuEventCreate(&pair.after, kTimed) == kSuccess) return true;
-  g_driver.cuEventDestroy_v2(pair.before);
-  return false;
+  events = {};
+  for (Event* const each : {&events.first, &events.before, &events.after})
+    if (g_driver.cuEventCreate(each, kTimed) != kSuccess) {
+      for (Event const made : {events.first, events.before})
+        if (made != nullptr && g_driver.cuEventDestroy_v2 != nullptr) g_driver.cuEventDestroy_v2(made);
+      return false;
+    }
+  return true;
 }
 
 void lose_time() {
@@ -165,6 +181,43 @@ uint64_t whole_ns(float milliseconds) {
   return whole + (ns - static_cast<double>(whole) >= 0.5 ? 1 : 0);
 }
 
+// The time between two events that have ended, ns.
+bool between(Event from, Event to, uint64_t& ns) {
+  float milliseconds = 0;
+  if (g_driver.cuEventElapsedTime(&milliseconds, from, to) != kSuccess || !(milliseconds >= 0)) return false;
+  ns = whole_ns(milliseconds);
+  return true;
+}
+
+void add_floor(uint64_t ns) {
+  Floor& floor = g_own->floor;
+  floor.last[floor.count++ % Floor::kKept] = ns;
+  const uint32_t known = floor.count < Floor::kKept ? floor.count : Floor::kKept;
+  uint64_t sorted[Floor::kKept];
+  for (uint32_t i = 0; i < known; ++i) {
+    uint32_t at = i;
+    for (; at > 0 && sorted[at - 1] > floor.last[i]; --at) sorted[at] = sorted[at - 1];
+    sorted[at] = floor.last[i];
+  }
+  WatchHeader& header = g_table->header;
+  header.floor.store(sorted[known / 2], std::memory_order_relaxed);
+  header.floor_spread.store((sorted[known * 3 / 4] - sorted[known / 4] + 1) / 2, std::memory_order_relaxed);
+  header.floor_domains.store(uint64_t{1} << kDomain, std::memory_order_relaxed);
+}
+
+// What is known of an operation whose events have all ended.
+void read_time(const Waiting& one) {
+  uint64_t ns = 0, floor = 0;
+  if (!between(one.events.before, one.events.after, ns)) return lose_time();
+  if (one.behind && one.with_first && between(one.events.first, one.events.before, floor)) add_floor(floor);
+  floor = g_table->header.floor.load(std::memory_order_relaxed);
+  const uint64_t time = ns > floor ? ns - floor : 0;
+  if (one.behind && g_own->floor.count > 0)
+    add_time(*one.row, one.level, time);
+  else
+    add_bound(*one.row, one.level, time);
+}
+
 // Reads the times of operations of the current context that have ended, looking at `most`. Under the lock.
 void read_times(uint32_t most) {
   uint32_t count = g_own->waiting_count.load(std::memory_order_relaxed);
@@ -173,19 +226,16 @@ void read_times(uint32_t most) {
   for (uint32_t looked = 0; looked < most && count > 0; ++looked) {
     if (g_own->turn >= count) g_own->turn = 0;
     Waiting& one = g_own->waiting[g_own->turn];
-    constexpr int kNotReady = 600;
-    const int state = one.context != context ? kNotReady : g_driver.cuEventQuery(one.pair.after);
+    const int state = one.context != context ? kNotReady : g_driver.cuEventQuery(one.events.after);
     if (state == kNotReady) {
       ++g_own->turn;
       continue;
     }
-    float milliseconds = 0;
-    if (state == kSuccess && g_driver.cuEventElapsedTime(&milliseconds, one.pair.before, one.pair.after) == kSuccess &&
-        milliseconds >= 0)
-      add_time(*one.row, one.level, whole_ns(milliseconds));
+    if (state == kSuccess)
+      read_time(one);
     else
       lose_time();
-    give_back(context, one.pair);
+    give_back(context, one.events);
     one = g_own->waiting[--count];
     g_own->waiting_count.store(count, std::memory_order_relaxed);
     g_table->header.pending.fetch_sub(1, std::memory_order_relaxed);
@@ -223,7 +273,10 @@ void forget_context(Context context) {
   }
   g_own->waiting_count.store(count, std::memory_order_relaxed);
   for (Spare& spare : g_own->spare)
-    if (context == nullptr || spare.context == context) spare = {};
+    if (context == nullptr || spare.context == context) {
+      spare.context = nullptr;
+      spare.count = 0;
+    }
 }
 
 // Whether what is put into the stream now becomes a node of a graph rather than work.
@@ -235,7 +288,7 @@ bool captured(Stream stream, bool per_thread) {
   return ask(stream, &state) == kSuccess && state != 0;
 }
 
-// Two events around one operation.
+// Events around one operation.
 class Timing {
  public:
   Timing(Stream stream, bool per_thread) : stream_(stream) {
@@ -247,9 +300,12 @@ class Timing {
     read_times(8);
     if (g_own->waiting_count.load(std::memory_order_relaxed) == kMostWaiting) return;
     context_ = current_context();
-    if (context_ == nullptr || !take_pair(context_, pair_)) return;
-    open_ = record_(pair_.before, stream_) == kSuccess;
-    if (!open_) give_back(context_, pair_);
+    if (context_ == nullptr || !take_events(context_, events_)) return;
+    // What events take is measured often at first, and then now and then.
+    with_first_ = g_own->floor.count < Floor::kKept || ++g_own->floor_turn % 16 == 0;
+    open_ =
+        (!with_first_ || record_(events_.first, stream_) == kSuccess) && record_(events_.before, stream_) == kSuccess;
+    if (!open_) give_back(context_, events_);
   }
   Timing(const Timing&) = delete;
   Timing& operator=(const Timing&) = delete;
@@ -259,14 +315,16 @@ class Timing {
       const Guard guard(g_own->timing);
       const uint32_t count = g_own->waiting_count.load(std::memory_order_relaxed);
       const bool whole = good && count < kMostWaiting && g_captures.load(std::memory_order_relaxed) == 0 &&
-                         record_(pair_.after, stream_) == kSuccess;
+                         record_(events_.after, stream_) == kSuccess;
       if (whole) {
-        g_own->waiting[count] = {pair_, context_, &row, level};
+        // A device that was waiting for work has stamped the first event at once, and then waited for the operation.
+        const bool behind = g_driver.cuEventQuery(with_first_ ? events_.first : events_.before) == kNotReady;
+        g_own->waiting[count] = {events_, context_, &row, level, with_first_, behind};
         g_own->waiting_count.store(count + 1, std::memory_order_relaxed);
         g_table->header.pending.fetch_add(1, std::memory_order_relaxed);
         return;
       }
-      give_back(context_, pair_);
+      give_back(context_, events_);
     }
     if (good) lose_time();
   }
@@ -275,8 +333,8 @@ class Timing {
   Stream stream_;
   int (*record_)(Event, Stream) = nullptr;
   Context context_ = nullptr;
-  Pair pair_ = {};
-  bool open_ = false;
+  Events events_ = {};
+  bool open_ = false, with_first_ = false;
 };
 
 // Names

@@ -219,6 +219,11 @@ void add_time(WatchRow& row, uint32_t level, uint64_t ns) {
   }
 }
 
+void add_bound(WatchRow& row, uint32_t level, uint64_t ns) {
+  row.levels[level].bounded.fetch_add(1, std::memory_order_relaxed);
+  row.levels[level].bound_time.fetch_add(ns, std::memory_order_relaxed);
+}
+
 void note_domain(uint32_t domain) {
   if (g_process != nullptr) g_process->domains.fetch_or(1u << domain, std::memory_order_relaxed);
 }

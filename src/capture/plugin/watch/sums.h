@@ -70,6 +70,8 @@ inline void count_operation(WatchRow& row, uint64_t bytes) {
 }
 /// A timed operation took `ns`.
 void add_time(WatchRow& row, uint32_t level, uint64_t ns);
+/// A timed operation took `ns` or less.
+void add_bound(WatchRow& row, uint32_t level, uint64_t ns);
 /// This process uses a runtime that is watched.
 void note_domain(uint32_t domain);
 

@@ -8,6 +8,9 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <string_view>
+
+#include "format/source/names.h"
 
 namespace tacho::ranks {
 namespace {
@@ -36,6 +39,19 @@ bool same_recording(const RankRun& a, const RankRun& b, bool corrected) {
          a.mpi == b.mpi;
 }
 
+// Whether both begin at one time of their clock. Ranks may be alike but for that.
+bool one_moment(const RankRun& a, const RankRun& b) {
+  constexpr int64_t kRounded = 1000;  // ns
+  if (a.total.first == kUnknown || b.total.first == kUnknown || a.has_realtime != b.has_realtime) return true;
+  const int64_t apart = (a.total.first + a.clock_shift) - (b.total.first + b.clock_shift);
+  return apart <= kRounded && apart >= -kRounded;
+}
+
+std::string_view ending_of(std::string_view file) {
+  file = format::without_packing(file);
+  return file.substr(std::min(file.size(), file.rfind('.')));
+}
+
 // The traces among `kept` in which all runs of traces[one] lie; nothing if some run lies in none.
 std::optional<std::set<size_t>> holders(std::span<const PassedTrace> traces, const std::vector<bool>& kept,
                                         size_t one) {
@@ -45,8 +61,11 @@ std::optional<std::set<size_t>> holders(std::span<const PassedTrace> traces, con
     std::optional<size_t> holder;
     for (size_t other = 0; other < traces.size() && !holder; ++other) {
       if (other == one || !kept[other]) continue;
+      const bool one_form = trace.recordings == 1 && traces[other].recordings == 1 &&
+                            ending_of(trace.file) == ending_of(traces[other].file);
       const bool corrected = trace.recordings > 1 && traces[other].recordings < trace.recordings;
       const auto same = [&](const RankRun& each) {
+        if (one_form && !one_moment(run, each)) return false;
         return same_recording(run, each, false) || (corrected && same_recording(run, each, true));
       };
       if (std::ranges::any_of(traces[other].runs, same)) holder = other;

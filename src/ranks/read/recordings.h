@@ -17,10 +17,11 @@ struct PassedTrace {
   size_t recordings = 1;  // that were merged into it: values of column run of table process
 };
 
-/// The traces to keep, ascending: without those whose recordings all lie in others as well, as an export of a trace, a
-/// copy of it or a merge of all ranks does. Two runs of no different rank are one recording if their work is the same
-/// to the ns; a merge may have corrected times by a clock's drift. Of equal traces the first stays, and of a merge and
-/// its parts the parts. `remarks` gets a sentence for each trace that goes.
+/// The traces to keep, ascending: without those whose recordings all lie in others as well, as an export of a
+/// trace, a copy of it or a merge of all ranks does. Two runs of no different rank are one recording if their work
+/// is the same to the ns, and in files of one form begins at the same time; a merge may have corrected times by a
+/// clock's drift. Of equal traces the first stays, and of a merge and its parts the parts. `remarks` gets a
+/// sentence for each trace that goes.
 std::vector<size_t> without_repeated(std::span<const PassedTrace> traces, std::vector<std::string>& remarks);
 
 /// The traces of each job, ascending, in the order of their first traces. Two traces are tied to one job by different

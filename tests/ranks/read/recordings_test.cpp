@@ -33,6 +33,19 @@ TEST(Repeated, ACopyIsReadOnce) {
   EXPECT_EQ(remarks[0], "left out: c: a holds the same recording");
 }
 
+TEST(Repeated, RunsThatAreAlikeButForTheirTimeStay) {
+  std::vector<std::string> remarks;
+  RankRun later = run_of(kUnknown, 1);
+  later.total.first += 7'000;
+  later.total.last += 7'000;
+  EXPECT_EQ(
+      without_repeated(std::vector{trace_of("a.json", run_of(kUnknown, 1)), trace_of("b.json.gz", later)}, remarks),
+      (Places{0, 1}));
+  // Another form may count from elsewhere.
+  EXPECT_EQ(without_repeated(std::vector{trace_of("a.json", run_of(kUnknown, 1)), trace_of("b.rpd", later)}, remarks),
+            (Places{0}));
+}
+
 TEST(Repeated, OfAMergeAndItsPartsThePartsStay) {
   std::vector<std::string> remarks;
   PassedTrace merged{.file = "all", .runs = {run_of(0, 1), run_of(1, 2)}, .recordings = 2};

@@ -200,17 +200,17 @@ class Seeing(Watch):
         self.assertIn("No process used a runtime that tacho watch knows.", text)
 
     def test_lines_while_it_runs(self):
-        text = self.run_command(TACHO, "watch", "--interval", "0.2", "--", CASES, "storm", 150000).stderr.decode()
+        text = self.run_command(TACHO, "watch", "--interval", "0.2", "--", CASES, "killed", 2000, code=128 + signal.SIGKILL).stderr.decode()
         lines = re.findall(r"^ +[\d.]+ s  (\S+) launches/s  .*$", text, re.M)
         self.assertGreaterEqual(len(lines), 2)
         self.assertIn("add_one", text)
 
     def test_a_json_object_for_each_interval(self):
-        self.watch(CASES, "storm", 150000, options=("--interval", "0.2"))
+        self.watch(CASES, "killed", 2000, options=("--interval", "0.2"), code=128 + signal.SIGKILL)
         self.assertGreaterEqual(len(self.moments), 3)
         counts = [self.sums(moment, "kernel").get("add_one", 0) for moment in self.moments]
         self.assertEqual(counts, sorted(counts))
-        self.assertEqual(counts[-1], 150000)
+        self.assertEqual(counts[-1], int(self.result.stdout))
 
     def test_page(self):
         def until(needle, patience=30):
@@ -228,7 +228,7 @@ class Seeing(Watch):
         pid, terminal = pty.fork()
         if pid == 0:
             os.environ["TERM"] = "xterm"
-            os.execv(str(TACHO), [str(TACHO), "watch", "--page", "--interval", "0.3", "--", str(CASES), "killed", "5000"])
+            os.execv(str(TACHO), [str(TACHO), "watch", "--page", "--interval", "0.3", "--", str(CASES), "killed", "8000"])
         self.addCleanup(os.close, terminal)
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
         until(b"launches/s")
@@ -257,7 +257,7 @@ class Seeing(Watch):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        program = subprocess.Popen([TACHO, "watch", "-q", "--prometheus", f"127.0.0.1:{port}", "--", CASES, "storm", "400000"],
+        program = subprocess.Popen([TACHO, "watch", "-q", "--prometheus", f"127.0.0.1:{port}", "--", CASES, "killed", "4000"],
                                    cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         try:
             address = f"http://127.0.0.1:{port}/metrics"
@@ -384,13 +384,16 @@ class Cuda(Watch):
 
 class Budget(Watch):
     def test_the_cost_is_measured_with_its_interval(self):
-        moment = self.watch(CASES, "killed", 8000, options=("--budget", "20%"), code=128 + signal.SIGKILL)
+        moment = self.watch(CASES, "killed", 12000, options=("--budget", "20%"), code=128 + signal.SIGKILL)
+        self.assertGreater(moment["host_ns"], 0)
         cost = moment["cost"]
+        if cost is None:  # a machine with other work: no eight stretches were steady
+            self.assertIn("There were too few stretches of steady work to measure what timing cost.", moment["notes"])
+            return
         self.assertGreaterEqual(cost["pairs"], 8)
         self.assertLessEqual(cost["low"], cost["share"])
         self.assertLessEqual(cost["share"], cost["high"])
         self.assertTrue(any("program's pace" in note for note in moment["notes"]), moment["notes"])
-        self.assertGreater(moment["host_ns"], 0)
 
 
 if __name__ == "__main__":

@@ -246,7 +246,7 @@ Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& wri
 std::string unaligned_sentence(const trace::Trace& trace) {
   const auto clocks = trace.property(Table::kEnd, 0, kClocks);
   if (!clocks || !clocks->starts_with(kUnaligned)) return {};
-  return fmt::format("{}; moments of one compare with another's only as well as their clocks agree", *clocks);
+  return fmt::format("{}; times of different traces compare only as far as their clocks agree", *clocks);
 }
 
 std::string cut_off_sentence(const trace::Trace& trace, const std::string& path) {

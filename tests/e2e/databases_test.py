@@ -807,7 +807,7 @@ class Parquet(Databases):
         # A second time: refused, and nothing is changed or left half there.
         result = self.run_command(TACHO, "export", "all.tacho", "-f", "parquet", "-d", "data", env=environment, code=1)
         unaligned, refused = result.stderr.decode().splitlines()
-        self.assertEqual(unaligned, "tacho: all.tacho: unaligned: no collective or message ties the clocks of the two traces; moments of one compare with another's only as well as their clocks agree")
+        self.assertEqual(unaligned, "tacho: all.tacho: unaligned: no collective or message ties the clocks of the two traces; times of different traces compare only as far as their clocks agree")
         self.assertIn("exists", refused)
         self.assertFalse(list((self.folder / "data").rglob("*partial*")))
 

@@ -352,8 +352,8 @@ class Ranks(harness.Case):
     def test_unaligned_stands_in_every_output(self):
         folder = self.make(kernel_name="no_collective", metadata=False)
         self.merged_ends(folder)
-        sentence = ("unaligned: 3 of 3 other traces are tied to the first one's clock by no collective or message; moments of one compare with "
-                    "another's only as well as their clocks agree")
+        sentence = ("unaligned: 3 of 3 other traces are tied to the first one's clock by no collective or message; times of different "
+                    "traces compare only as far as their clocks agree")
         aligned = self.folder / "aligned"
         aligned.mkdir()
         for rank in range(2):

@@ -345,7 +345,7 @@ bool add_account(Sections& out, const trace::Trace& trace) {
     account = fmt::format("{:.0f} ns a recorded call, measured in the program at its start: {} in all", hook,
                           duration(hook * static_cast<double>(hooks)));
     const double drain = number_property(trace, "drain_cpu_seconds");
-    if (drain > 0) account += fmt::format("; tacho itself {} of CPU beside it", duration(drain * 1e9));
+    if (drain > 0) account += fmt::format("; tacho itself used {} of CPU time", duration(drain * 1e9));
   }
   const auto losses = analysis::loss_sentences(trace);
   const bool headed = !account.empty() || !losses.empty();

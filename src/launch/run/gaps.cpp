@@ -333,8 +333,8 @@ class Finder {
           "sampler: tacho sys sample, rocprof-sys-sample)");
     else if (nobody && !by_perf_ && evidence_.inject)
       found_.warnings.emplace_back(
-          "no process attached: the program is statically linked or setuid, clears its environment, sees another "
-          "/dev/shm (a container), or made no GPU API call and set no marker "
+          "no process attached: the program ended before it made a GPU API call or set a marker, is statically linked "
+          "or setuid, clears its environment, or sees another /dev/shm (a container) "
           "(--sampler perf samples its call stacks from outside)");
   }
 

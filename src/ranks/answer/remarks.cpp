@@ -15,7 +15,7 @@ void add_remarks(Answering& work) {
     for (size_t i = 0; i < report.missing.size() && i < 8; ++i)
       list += fmt::format("{}{}", i > 0 ? ", " : "", report.missing[i]);
     if (report.missing.size() > 8) list += fmt::format(" and {} more", report.missing.size() - 8);
-    report.remarks.push_back(fmt::format("rank{} {} no file: the answers cover the other ranks only",
+    report.remarks.push_back(fmt::format("rank{} {} no file: the results cover only the other ranks",
                                          report.missing.size() == 1 ? "" : "s",
                                          list + (report.missing.size() == 1 ? " has" : " have")));
   }

@@ -306,8 +306,9 @@ std::string rank_line(const trace::Trace& trace, const report::Screen& screen, c
 int64_t add_head(Sections& out, const trace::Trace& trace, const report::Screen& screen,
                  const SummaryOptions& options) {
   std::string head = report::painted("tacho", report::Paint::kBold, screen.colour);
-  if (const auto command = trace.property(Table::kEnd, 0, "command"))
-    head += "  " + report::shortened_middle(report::clean(*command), screen.width > 20 ? screen.width - 7 : 13);
+  const auto command = trace.property(Table::kEnd, 0, "command");
+  const std::string what = command ? std::string(*command) : std::filesystem::path(trace.path()).filename().string();
+  head += "  " + report::shortened_middle(report::clean(what), screen.width > 20 ? screen.width - 7 : 13);
   out.line(head);
   int64_t events = 0;
   for (size_t i = 0; i <= static_cast<size_t>(Table::kReading); ++i)

@@ -454,6 +454,11 @@ class Sys(harness.Case):
         def avail(*words, code=0):
             return self.run_command(PERSONALITIES / "rocprof-sys-avail", *words, code=code, env={"HOME": str(self.folder), "TACHO_NVML": str(SMI / "libstandin_nvml.so")})
         table = avail("-S").stdout.decode()
+        # Each name has its own defaults.
+        for program, freq, delay in ((PERSONALITIES / "rocprof-sys-avail",), "300", "0.5"), ((TACHO, "sys", "avail"), "100", "0"):
+            rows = dict(line.split(",")[:2] for line in self.run_command(*program, "-S", "--csv", env={"HOME": str(self.folder)})
+                        .stdout.decode().splitlines() if line.startswith("ROCPROFSYS_SAMPLING_"))
+            self.assertEqual((rows["ROCPROFSYS_SAMPLING_FREQ"], rows["ROCPROFSYS_SAMPLING_DELAY"]), (freq, delay))
         self.assertRegex(table, r"\|\s+ENVIRONMENT VARIABLE\s+\|\s+VALUE\s+\|")
         self.assertIn("ROCPROFSYS_SAMPLING_FREQ", table)
         self.assertNotIn("ROCPROFSYS_CAUSAL_FILE ", table)

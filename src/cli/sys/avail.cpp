@@ -219,8 +219,9 @@ Status write_file(const std::string& path, bool replace, std::string_view text, 
 // The tables that a view asks for.
 class Tables {
  public:
-  static Result<Tables> make(const View& view) {
+  static Result<Tables> make(const View& view, Face face) {
     Tables out(view);
+    if (face == Face::kTacho) out.values_.preset_own();
     TACHO_TRY(out.values_.read_environment());
     TACHO_ASSIGN(out.filter_, Filter::make(view.filters, view.ignore_case));
     TACHO_ASSIGN(out.category_filter_, Filter::make(view.category_filters, view.ignore_case));
@@ -407,11 +408,12 @@ class Tables {
   std::vector<report::PrintedTable> tables_;
 };
 
-Status write_config(const View& view, const Settings& values) {
+Status write_config(const View& view, const Settings& values, Face face) {
   if (view.format != "txt") return fail("-F {}: config files are written, and read, as text", view.format);
   TACHO_TRY(write_file(view.config_file, view.force, default_config(values, view.advanced),
                        view.force ? "" : " (--force replaces a file)"));
-  report::print_error("[rocprof-sys-avail] Outputting text configuration file '{}'...\n", view.config_file);
+  if (face == Face::kRocprofSys)
+    report::print_error("[rocprof-sys-avail] Outputting text configuration file '{}'...\n", view.config_file);
   return {};
 }
 
@@ -489,10 +491,10 @@ int avail(Face face, int argc, char** argv) {
         STDOUT_FILENO);
     return kOk;
   }
-  auto asked = Tables::make(view);
+  auto asked = Tables::make(view, face);
   if (!asked) return complain(kBadInput, asked.error().message);
   if (view.config) {
-    const Status written = write_config(view, asked->values());
+    const Status written = write_config(view, asked->values(), face);
     return written ? kOk : complain(kBadInput, written.error().message);
   }
   std::vector<report::PrintedTable> tables = asked->run();

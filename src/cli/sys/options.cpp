@@ -378,9 +378,7 @@ Result<Request> parse(Face face, Verb verb, int argc, char** argv) {
                                         : "rocprof-sys-sample";
   if (verb == Verb::kSample) request.settings.preset("USE_SAMPLING", "true");
   if (face == Face::kTacho) {
-    request.settings.preset("SAMPLING_FREQ", "100", Origin::kDefault);
-    request.settings.preset("SAMPLING_DELAY", "0", Origin::kDefault);
-    request.settings.preset("PROCESS_SAMPLING_FREQ", "10", Origin::kDefault);
+    request.settings.preset_own();
     if (verb == Verb::kSample) request.settings.preset("CPU_FREQ_ENABLED", "true", Origin::kDefault);
   }
   Parser parser(request, argc, argv);

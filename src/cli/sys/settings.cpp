@@ -286,6 +286,12 @@ void Settings::preset(std::string_view name, std::string_view value, Origin orig
   if (const Setting* const setting = find_setting(name)) static_cast<void>(set(*setting, value, origin, name));
 }
 
+void Settings::preset_own() {
+  preset("SAMPLING_FREQ", "100", Origin::kDefault);
+  preset("SAMPLING_DELAY", "0", Origin::kDefault);
+  preset("PROCESS_SAMPLING_FREQ", "10", Origin::kDefault);
+}
+
 std::string Settings::text(std::string_view name) const {
   if (const auto at = values_.find(name); at != values_.end()) return at->second.text;
   const Setting* const setting = find_setting(name);

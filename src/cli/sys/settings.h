@@ -47,6 +47,8 @@ class Settings {
   Status set(const Setting& setting, std::string_view value, Origin origin, std::string_view where);
   /// For values that tacho itself chooses; ignores a name that is no setting.
   void preset(std::string_view name, std::string_view value, Origin origin = Origin::kTool);
+  /// The defaults of tacho under its own name, where rocprof-sys has others.
+  void preset_own();
 
   std::string text(std::string_view name) const;
   bool on(std::string_view name) const;

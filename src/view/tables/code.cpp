@@ -221,10 +221,12 @@ Status put_threads(JsonWriter& json, Run& run) {
     const Line& own = lines[static_cast<size_t>(line)];
     const Line* parent = own.parent < 0 ? nullptr : &lines[static_cast<size_t>(own.parent)];
     const bool of_thread = parent != nullptr && parent->kind == LineKind::kThread;
+    std::string_view name = of_thread ? parent->name : own.name;
+    if (constexpr std::string_view kSamples = " samples"; name.ends_with(kSamples)) name.remove_suffix(kSamples.size());
     json.newline()
         .begin_object()
         .member("track", line)
-        .member("name", of_thread ? parent->name : own.name)
+        .member("name", name)
         .member("host", thread->ns)
         .member("samples", thread->samples);
     json.name("busy").begin_array();

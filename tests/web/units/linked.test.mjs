@@ -41,6 +41,21 @@ test('kernels, ranks, lines and commands in a sentence are parts of it, and noth
   );
 });
 
+test('commands lead to the tab that has their answer', () => {
+  const views = (sentence, ...of) =>
+    partsOf(sentence, { ...known, kernels: [], views: new Set(of) })
+      .filter((part) => part.what === 'view')
+      .map((part) => [part.text, part.view]);
+  assert.deepEqual(views('and 2 more: tacho stats --by operator --input-shapes', 'operators'), [
+    ['tacho stats --by operator --input-shapes', 'roofline'],
+  ]);
+  assert.deepEqual(views('Look (tacho stats FILE --by line), tacho memory FILE.', 'code', 'memory'), [
+    ['tacho stats FILE --by line', 'code'],
+    ['tacho memory FILE', 'memory'],
+  ]);
+  assert.deepEqual(views('tacho stats --by operator, tacho memory', 'ranks'), []);
+});
+
 test('what is no name of the run is text: parts of words, other ranks, names of two letters, views that are not there', () => {
   assert.deepEqual(linked('mygemm<float>s, rank 1, ab, sm90_other_b…nothing'), []);
   assert.deepEqual(linked('see tacho ranks and a.py:3', { ...known, views: new Set() }), []);

@@ -7,7 +7,7 @@ export type Part =
   | { what: 'kernel'; text: string; kernel: { name: number; text: string } }
   | { what: 'rank'; text: string; rank: number }
   | { what: 'line'; text: string; place: string }
-  | { what: 'view'; text: string; view: 'ranks' | 'code' };
+  | { what: 'view'; text: string; view: 'ranks' | 'code' | 'roofline' | 'memory' };
 
 export interface Known {
   kernels: readonly { name: number; text: string }[];
@@ -59,9 +59,18 @@ export function partsOf(sentence: string, known: Known): Part[] {
   if (known.views.has('ranks'))
     for (const match of sentence.matchAll(/tacho ranks\b/gu))
       add(match.index, { what: 'view', text: match[0], view: 'ranks' });
-  if (known.views.has('operators'))
-    for (const match of sentence.matchAll(/tacho stats --by (?:operator|module|line|function)\b/gu))
-      add(match.index, { what: 'view', text: match[0], view: 'code' });
+  for (const match of sentence.matchAll(
+    /tacho stats (?:FILE )?--by (operator|module|line|function)\b(?: --input-shapes)?/gu,
+  ))
+    if (known.views.has('operators') || (known.views.has('code') && ['line', 'function'].includes(match[1])))
+      add(match.index, {
+        what: 'view',
+        text: match[0],
+        view: match[0].endsWith('--input-shapes') ? 'roofline' : 'code',
+      });
+  if (known.views.has('memory'))
+    for (const match of sentence.matchAll(/tacho memory\b(?: FILE)?/gu))
+      add(match.index, { what: 'view', text: match[0], view: 'memory' });
   found.sort((a, b) => a.at - b.at || b.end - a.end);
   const parts: Part[] = [];
   let until = 0;

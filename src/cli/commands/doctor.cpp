@@ -339,7 +339,7 @@ std::string verdict(const std::vector<Section>& sections) {
   };
   if (bad == 0 && notes == 0) return "Everything works.";
   if (bad == 0) return fmt::format("Nothing is broken; {} on what is missing or limited.", many(notes, "note"));
-  return fmt::format("{} to mend{}.", many(bad, "fault"), notes == 0 ? "" : ", " + many(notes, "note"));
+  return fmt::format("{} to fix{}.", many(bad, "fault"), notes == 0 ? "" : ", " + many(notes, "note"));
 }
 
 std::string_view word_of(State state) {
@@ -432,7 +432,7 @@ std::string report_text(const std::vector<Section>& sections) {
 }  // namespace
 
 int run_doctor(int argc, char** argv) {
-  CommandOptions app("Check what tracing, sampling and counting need here, and name the command that mends each fault.",
+  CommandOptions app("Check what tracing, sampling and counting need here, and name the command that fixes each fault.",
                      "tacho doctor");
   app.footer("Examples:\n"
              "  tacho doctor\n"

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "capture/capture.h"
+#include "capture/room/loaded.h"
 #include "capture/source/cuda/cupti_api.h"
 #include "capture/source/opencl/late.h"
 #include "capture/source/sampler/sampler.h"
@@ -79,10 +80,33 @@ const char* attach_to(const AttachBlock& block) {
   return tape::attach_late(block.pool);
 }
 
+struct NeverLate {
+  const char* function;
+  event::NoteSeverity severity;
+  const char* sentence;
+  uint32_t told_in;  // tape::late_session()
+};
+constinit NeverLate g_never_late[] = {
+#define TACHO_NEVER_LATE(function, severity, sentence) {function, event::NoteSeverity::severity, sentence, 0},
+#include "capture/sources.def"
+#undef TACHO_NEVER_LATE
+};
+
+int see_never_late(dl_phdr_info* info, size_t, void*) {
+  if (exported_by(*info, tape::kAttachEntry) != nullptr) return 0;  // libtacho.so has some of these itself
+  for (NeverLate& each : g_never_late)
+    if (each.told_in != tape::late_session() && exported_by(*info, each.function) != nullptr) {
+      each.told_in = tape::late_session();
+      tape::note(each.severity, each.sentence);
+    }
+  return 0;
+}
+
 void start_sources() {
 #define TACHO_SOURCE_LATE(start, leave, leave_in_child) start();
 #include "capture/sources.def"
 #undef TACHO_SOURCE_LATE
+  dl_iterate_phdr(see_never_late, nullptr);
 }
 void leave_sources() {
 #define TACHO_SOURCE_LATE(start, leave, leave_in_child) leave();

@@ -590,6 +590,21 @@ print(rounds, total)
         self.assertEqual(total, expected)
 
 
+class NeverLate(Attached):
+    def test_what_is_recorded_only_from_the_start_is_told(self):
+        for function, sentence in (("hsa_init", "the program uses ROCm (HIP or HSA)"), ("PMPI_Init", "calls of MPI are recorded only"),
+                                   ("roctxMarkA", "markers through ROCTx are recorded only")):
+            (self.folder / "l.c").write_text(f"int {function}(void) {{ return 0; }}\n")
+            self.run_command("gcc", "-shared", "-fPIC", "-o", f"lib{function}.so", "l.c")
+            program = self.start(harness.DEBIAN_PYTHON, "-c", f"import ctypes, time\nctypes.CDLL('./lib{function}.so')\nprint('ready', flush=True)\n"
+                                                              "while True: time.sleep(0.01)")
+            for _ in range(2):
+                self.attach(program, "--duration", "0.2")
+                self.assertEqual(self.run_command(TACHO, "info", "a.tacho").stdout.decode().count(sentence), 1)
+        self.attach(self.start(THREADS, "3"), "--duration", "0.2")
+        self.assertNotIn("only in programs that", self.run_command(TACHO, "info", "a.tacho").stdout.decode())
+
+
 class Threads(Attached):
     def test_no_call_of_any_thread_is_interrupted(self):
         for threads in ("40", "500", "2000"):

@@ -246,6 +246,10 @@ void CuptiDecoder::fact(event::BlockFact which, uint64_t number, std::string_vie
     case event::BlockFact::kRecordingStarts:
     case event::BlockFact::kRecordingStops:
       windows_.emplace_back(widen(static_cast<uint32_t>(number)), which == event::BlockFact::kRecordingStarts);
+      // In a program that tacho attached to: closed from the first call on, until this one.
+      if (which == event::BlockFact::kRecordingStarts && late_begin_ == 0 &&
+          windows_.front() == std::pair(uint64_t{0}, false))
+        late_begin_ = windows_.back().first;
       std::stable_sort(windows_.begin(), windows_.end(),
                        [](const auto& a, const auto& b) { return a.first < b.first; });
       break;
@@ -325,6 +329,12 @@ bool CuptiDecoder::paused(uint64_t correlation) const {
   auto after = std::upper_bound(windows_.begin(), windows_.end(), correlation,
                                 [](uint64_t x, const auto& window) { return x < window.first; });
   return after != windows_.begin() && !(after - 1)->second;
+}
+
+bool CuptiDecoder::leaves_out(uint64_t correlation) {
+  if (windows_.empty() || !paused(correlation)) return false;
+  if (correlation < late_begin_) ++facts_.before_attach;
+  return true;
 }
 
 void CuptiDecoder::miss(Table table) {
@@ -597,7 +607,8 @@ void CuptiDecoder::kernel(const std::byte* record, uint32_t size) {
   namespace f = cupti::kernel;
   const uint64_t graph_node = f::graph_node.read(record, size);
   const uint64_t correlation = widen(f::correlation.read(record, size));
-  if (!windows_.empty() && paused(correlation)) return;
+  if (leaves_out(correlation)) return;
+  newest_kernel_ = std::max(newest_kernel_, correlation);
   if (graph_node == 0 && f::device_launched.read(record, size) == 0) {
     ++facts_.kernels;
     // Without API records (not traced) kernels wait for nothing; at the start the first call is merely not there yet.
@@ -638,7 +649,7 @@ void CuptiDecoder::copy(const std::byte* record, uint32_t size, bool peer) {
   namespace f = cupti::copy;
   namespace p = cupti::peer_copy;
   const uint64_t correlation = widen(peer ? p::correlation.read(record, size) : f::correlation.read(record, size));
-  if (!windows_.empty() && paused(correlation)) return;
+  if (leaves_out(correlation)) return;
   const int64_t given = arguments_of(correlation, false);
   const Times times = device_times(Table::kCopy, f::start.read(record, size), f::end.read(record, size));
   if (!times.known) return;
@@ -684,7 +695,7 @@ void CuptiDecoder::copy(const std::byte* record, uint32_t size, bool peer) {
 void CuptiDecoder::fill(const std::byte* record, uint32_t size) {
   namespace f = cupti::fill;
   const uint64_t correlation = widen(f::correlation.read(record, size));
-  if (!windows_.empty() && paused(correlation)) return;
+  if (leaves_out(correlation)) return;
   const Times times = device_times(Table::kFill, f::start.read(record, size), f::end.read(record, size));
   if (!times.known) return;
   const uint32_t device = f::device.read(record, size);
@@ -1028,12 +1039,23 @@ void CuptiDecoder::finish() {
     const bool in_capture = std::any_of(captured.begin(), captured.end(), [&](const auto& span) {
       return span.first <= moment && moment <= span.second;
     });
-    if (!in_capture) ++facts_.unmatched;
+    // tacho has left meanwhile.
+    if (late_begin_ != 0 && correlation > newest_kernel_)
+      ++facts_.after_leaving;
+    else if (!in_capture)
+      ++facts_.unmatched;
   }
   if (facts_.unmatched != 0)
     writer_.lose(process_.row(), Table::kDispatch, event::LossReason::kUnmatched, facts_.unmatched);
   if (filtered_ != 0) writer_.lose(process_.row(), Table::kDispatch, event::LossReason::kFiltered, filtered_);
   left_out_.write(writer_, process_.row());
+  const auto tell = [&](int64_t count, std::string_view what) {
+    if (count != 0)
+      writer_.note(process_.row(), event::NoteSeverity::kInfo,
+                   fmt::format("{} launch{} {}", count, count == 1 ? "" : "es", what));
+  };
+  tell(facts_.before_attach, "from before tacho attached left records, which are not in this trace");
+  tell(facts_.after_leaving, "had not ended on the device when tacho left, and are not in this trace");
   if (facts_.without_time != 0)
     writer_.note(process_.row(), event::NoteSeverity::kWarning,
                  fmt::format("CUPTI delivered {} kernels, copies or fills without times: it ran out of device buffers "

@@ -80,6 +80,8 @@ constinit std::atomic<uint64_t> g_callbacks[2][64] = {};  // bit sets of callbac
 constinit std::atomic<bool> g_last{false};
 constinit std::atomic<bool> g_refused{false};  // CUPTI asked for a buffer and got none
 
+constinit std::atomic<bool> g_graph_kernels{false};
+
 // Buffers that CUPTI holds. A buffer leaves this table before the drainer gets it, so text read from a buffer that is
 // still here afterwards was valid.
 struct OpenBuffer {
@@ -298,6 +300,9 @@ void buffer_completed(abi::Context, uint32_t, uint8_t* buffer, size_t, size_t va
   auto* const extent = reinterpret_cast<tape::BlockHeader*>(buffer - sizeof(tape::BlockHeader));
   walk(buffer, valid, 0, [](const uint8_t* record, uint32_t kind, uint32_t size) {
     see_record(record, kind, text_of(record, kind, size));
+    if (kind == abi::kind::kKernel && abi::kernel::graph_node.in(size) &&
+        load<uint64_t>(record + abi::kernel::graph_node.offset) != 0)
+      g_graph_kernels.store(true, std::memory_order_relaxed);
     return true;
   });
   forget(extent);
@@ -358,6 +363,11 @@ void forget_buffers() {
   g_last.store(false, std::memory_order_relaxed);
   g_refused.store(false, std::memory_order_relaxed);
   g_patience.renew();
+  g_graph_kernels.store(false, std::memory_order_relaxed);
+}
+
+bool saw_graph_kernels() {
+  return g_graph_kernels.load(std::memory_order_relaxed);
 }
 
 void mark_last_buffers() {

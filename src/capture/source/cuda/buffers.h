@@ -26,6 +26,8 @@ void forget_buffers();
 /// Looks for new names in the buffers that CUPTI holds, so that tacho knows them if the process is killed. For one
 /// thread only.
 void look_for_names();
+/// Whether a kernel of a graph was in a buffer since forget_buffers().
+bool saw_graph_kernels();
 /// Asks CUPTI how many records it dropped since the last time and counts them.
 void count_dropped_records();
 

@@ -391,6 +391,12 @@ bool causes_work(const char* function) {
     if (strncmp(rest, what, strlen(what)) == 0) return true;
   return false;
 }
+bool launches_graph(const char* function) {
+  return function != nullptr && strncmp(function, "cuGraphLaunch", 13) == 0;
+}
+// While kernels are recorded in a program that runs already.
+constinit std::atomic<uint64_t> g_graph_launches{0};
+
 bool instantiates(const char* function) {
   return function != nullptr &&
          (strncmp(function, "cudaGraphInstantiate", 20) == 0 || strncmp(function, "cuGraphInstantiate", 18) == 0);
@@ -464,6 +470,9 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
     if (call->site == abi::kEnter) g_cupti.flush_all(0);
   } else if ((g_start_launch != 0 || g_stop_launch != 0) && launches(call->function)) {
     if (call->site == abi::kEnter && g_counts_launches.load(std::memory_order_acquire)) count_launch(call->correlation);
+  } else if (launches_graph(call->function)) {
+    if (call->site == abi::kEnter && (g_active.load(std::memory_order_relaxed) & tape::source_bit::kDispatch) != 0)
+      g_graph_launches.fetch_add(1, std::memory_order_relaxed);
   } else if (instantiates(call->function) && call->site == abi::kExit && call->parameters != nullptr) {
     // Every version's parameters begin with where the executable graph goes and the graph.
     const auto* const parameters = static_cast<void* const*>(call->parameters);
@@ -492,7 +501,7 @@ void enable_callbacks() {
       if ((count && launches(name)) || g_parameters[domain == abi::domain::kDriver][id].bytes != 0 ||
           ((sampler::g_launch_stacks.load(std::memory_order_relaxed) || sampler::counts_calls()) &&
            causes_work(name)) ||
-          (instantiates(name) && domain == abi::domain::kRuntime))
+          (tape::attached_late() && launches_graph(name)) || (instantiates(name) && domain == abi::domain::kRuntime))
         g_cupti.enable_callback(1, g_subscriber, domain, id);
     }
 }
@@ -757,12 +766,26 @@ using Work = void (*)();
 constinit Work g_work = nullptr;
 constexpr int64_t kPatienceToStart = 5'000'000'000, kPatienceToLeave = 3'000'000'000, kMoment = 1'000'000;  // ns
 
+// Graphs that an earlier recording followed give no records in a later one (seen with CUPTI 13.0).
+void tell_silent_graphs() {
+  const uint64_t launches = g_graph_launches.load(std::memory_order_relaxed);
+  if (launches == 0 || saw_graph_kernels()) return;
+  char line[320];
+  snprintf(line, sizeof line,
+           "%llu launches of CUDA graphs left no records of their kernels: CUPTI does not follow again the graphs that "
+           "an earlier attach has recorded; graphs that the program makes anew are recorded",
+           static_cast<unsigned long long>(launches));
+  tape::note(event::NoteSeverity::kWarning, line);
+  tape::loss(event::Table::kDispatch, event::LossReason::kVendor, launches);
+}
+
 void end_session() {
   // First no more records: CUPTI could never hand over all of those that a program makes meanwhile.
   apply_sources(0);
   for (const int kind : {abi::kind::kDevice, abi::kind::kContext, abi::kind::kStream, abi::kind::kName})
     g_cupti.activity_disable(kind);
   finish_work();
+  tell_silent_graphs();
   if (g_cupti.unsubscribe != nullptr && g_subscriber != nullptr) g_cupti.unsubscribe(g_subscriber);
   forget_own_subscriber();
   g_subscriber = nullptr;
@@ -824,6 +847,7 @@ void start_late() {
   g_exit_done.store(0);
   g_active.store(0);
   g_subscriber = nullptr;
+  g_graph_launches.store(0);
   g_driver_started = true;  // functions cannot be switched on one by one any more
   forget_buffers();
   if (!do_within(start_late_session, kPatienceToStart))

@@ -439,6 +439,36 @@ TEST_F(CuptiTest, WhatWasLaunchedWhilePausedIsLeftOut) {
   EXPECT_TRUE(writer.losses.empty());
 }
 
+TEST_F(CuptiTest, BothEndsOfAnAttachAreToldWithoutLoss) {
+  decoder.fact(event::BlockFact::kRecordingStops, 0, {});
+  decoder.fact(event::BlockFact::kRecordingStarts, 20, {});
+  Buffer buffer(130001);
+  buffer.kernel(216, 0x7000, 0, 0, 17);                                  // from before, without times
+  buffer.kernel(216, 0x7000, 0, 0, 18).put<uint32_t>(0, 10 | 1u << 31);  // and not complete
+  buffer.kernel(216, 0x7000, 1000, 1100, 19);
+  buffer.kernel(216, 0x7000, 1200, 1300, 20).api(false, 211, 900, 950, 20);
+  buffer.api(false, 211, 960, 970, 21);  // had not ended when tacho left
+  buffer.give(decoder);
+  decoder.finish();
+  EXPECT_EQ(writer.rows(Table::kDispatch), 1);
+  EXPECT_EQ(writer.rows(Table::kApi), 2);
+  EXPECT_TRUE(writer.losses.empty());
+  EXPECT_EQ(writer.notes.size(), 2u);
+  EXPECT_EQ(decoder.facts().before_attach, 2);
+  EXPECT_EQ(decoder.facts().after_leaving, 1);
+}
+
+TEST_F(CuptiTest, ALaunchWithoutARecordInTheMiddleOfAnAttachIsLost) {
+  decoder.fact(event::BlockFact::kRecordingStops, 0, {});
+  decoder.fact(event::BlockFact::kRecordingStarts, 20, {});
+  Buffer buffer(130001);
+  buffer.api(false, 211, 900, 950, 20);
+  buffer.kernel(216, 0x7000, 1200, 1300, 21).api(false, 211, 960, 970, 21);
+  buffer.give(decoder);
+  decoder.finish();
+  EXPECT_EQ(writer.losses[LossReason::kUnmatched], 1);
+}
+
 TEST_F(CuptiTest, SpansOfGraphsWhileNothingIsRecordedAreLeftOut) {
   decoder.fact(event::BlockFact::kSpansStop, 2000, {});
   decoder.fact(event::BlockFact::kSpansStart, 6000, {});

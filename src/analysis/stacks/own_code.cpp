@@ -2,7 +2,9 @@
 #include "analysis/stacks/own_code.h"
 
 #include <algorithm>
+#include <deque>
 #include <unordered_map>
+#include <utility>
 
 #include "base/saturating.h"
 #include "vendor/definitions.h"
@@ -121,11 +123,12 @@ OwnShare own_share(const StackTree& tree) {
   return share;
 }
 
-StackTree own_code(const StackTree& tree) {
+StackTree own_code(StackTree tree) {
   const OwnShare share = own_share(tree);
   if (share.host_ns == 0 && share.gpu_ns == 0) return tree;
-  StackTree out = tree;
-  out.nodes.assign(1, StackNode{});
+  // The frames stay where they are: there may be millions.
+  const std::deque<StackNode> nodes = std::exchange(tree.nodes, {StackNode{}});
+  StackTree& out = tree;
   const auto other = static_cast<uint32_t>(out.frames.size());
   out.frames.push_back({StackPart::kUnknown, "[other code]", "", 0, ""});
   std::unordered_map<uint64_t, uint32_t> child_of;
@@ -137,9 +140,9 @@ StackTree own_code(const StackTree& tree) {
   };
   std::vector<uint8_t> own(tree.frames.size());
   for (size_t i = 0; i < tree.frames.size(); ++i) own[i] = static_cast<uint8_t>(own_frame(tree.frames[i]));
-  std::vector<uint32_t> place(tree.nodes.size(), 0);
-  for (size_t i = 1; i < tree.nodes.size(); ++i) {
-    const StackNode& node = tree.nodes[i];
+  std::vector<uint32_t> place(nodes.size(), 0);
+  for (size_t i = 1; i < nodes.size(); ++i) {
+    const StackNode& node = nodes[i];
     const StackPart part = tree.frames[node.frame].part;
     uint32_t parent = place[node.parent];
     // Drop the callers of the user's code.
@@ -164,7 +167,7 @@ StackTree own_code(const StackTree& tree) {
     add_saturating(to.gpu_ns, node.gpu_ns);
     to.launches += node.launches;
   }
-  return out;
+  return tree;
 }
 
 }  // namespace tacho::analysis

@@ -13,7 +13,7 @@ bool own_frame(const StackFrame& frame);
 
 /// The tree with own frames only: time of the others counts for the own frame that called them, and for a frame "[other
 /// code]" where none did. Sums stay what they were. A tree without any time in own frames comes back unchanged.
-StackTree own_code(const StackTree& tree);
+StackTree own_code(StackTree tree);
 
 /// Host and device time under own frames; both 0 where own_code() changes nothing.
 struct OwnShare {

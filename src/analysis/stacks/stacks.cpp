@@ -723,6 +723,32 @@ bool host_part(StackPart part) {
   return part == StackPart::kNative || part == StackPart::kPython;
 }
 
+// Makes one row a function, or a line of it; returns the row of each frame, SIZE_MAX = none.
+std::vector<size_t> rows_of_frames(const StackTree& tree, StackBy by, std::vector<StackRow>& rows) {
+  const auto identity = [&](const StackFrame& frame) {
+    return FrameIdentity{static_cast<uint8_t>(frame.part), frame.name, frame.file, frame.module,
+                         by == StackBy::kLine ? frame.line : 0};
+  };
+  NumberSet row_of;
+  rows.reserve(tree.frames.size());  // may be millions, at 200 bytes
+  std::vector<size_t> row_of_frame(tree.frames.size(), SIZE_MAX);
+  for (size_t i = 1; i < tree.frames.size(); ++i) {
+    const StackFrame& frame = tree.frames[i];
+    if (by == StackBy::kLine && frame.part != StackPart::kUnknown && (!host_part(frame.part) || frame.line == 0))
+      continue;
+    const FrameIdentity sought = identity(frame);
+    const uint32_t known = row_of.find_or_add(
+        sought.hash(), static_cast<uint32_t>(rows.size()),
+        [&](uint32_t row) { return identity(rows[row].frame).hash(); },
+        [&](uint32_t row) { return identity(rows[row].frame) == sought; });
+    row_of_frame[i] = known != NumberSet::kNone ? known : rows.size();
+    if (known != NumberSet::kNone) continue;
+    rows.emplace_back().frame = frame;
+    if (by == StackBy::kFunction) rows.back().frame.line = 0;
+  }
+  return row_of_frame;
+}
+
 }  // namespace
 
 Result<StackTree> stack_tree(const trace::Trace& trace, const StackOptions& options) {
@@ -762,23 +788,7 @@ std::vector<StackRow> stack_rows(const StackTree& tree, StackBy by) {
       rows.push_back(std::move(row));
     }
   } else {
-    // One row a function, or a line of it.
-    std::unordered_map<std::string, size_t> row_of;
-    std::vector<size_t> row_of_frame(tree.frames.size(), SIZE_MAX);
-    for (size_t i = 1; i < tree.frames.size(); ++i) {
-      const StackFrame& frame = tree.frames[i];
-      if (by == StackBy::kLine && frame.part != StackPart::kUnknown && (!host_part(frame.part) || frame.line == 0))
-        continue;
-      std::string key = fmt::format("{}\x1f{}\x1f{}\x1f{}\x1f{}", static_cast<int>(frame.part), frame.name, frame.file,
-                                    frame.module, by == StackBy::kLine ? frame.line : 0);
-      const auto [at, fresh] = row_of.try_emplace(std::move(key), rows.size());
-      if (fresh) {
-        rows.emplace_back();
-        rows.back().frame = frame;
-        if (by == StackBy::kFunction) rows.back().frame.line = 0;
-      }
-      row_of_frame[i] = at->second;
-    }
+    const std::vector<size_t> row_of_frame = rows_of_frames(tree, by, rows);
     // Frames without a source line get a row too, so that the column of device time adds up.
     const size_t no_line = rows.size();
     if (by == StackBy::kLine) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "analysis/operators/operators.h"
 #include "analysis/operators/places.h"
@@ -205,7 +206,7 @@ int stack_stats(const std::string& file, const std::string& by_text, report::Sho
   const bool wants_own = code == Code::kOwn || (code == Code::kByFormat && text);
   const analysis::OwnShare own = analysis::own_share(*tree);
   const bool filtered = wants_own && (own.host_ns > 0 || own.gpu_ns > 0);
-  if (filtered) *tree = analysis::own_code(*tree);
+  if (filtered) *tree = analysis::own_code(std::move(*tree));
   std::vector<analysis::StackRow> rows = analysis::stack_rows(*tree, by);
   // A line without time of its own only calls others; in text it would be a row of dashes.
   if (text && by == analysis::StackBy::kLine)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/operators/operators.h"
@@ -99,11 +100,11 @@ void add_lines(Sections& out, const trace::Trace& trace, size_t top) {
   analysis::StackOptions options;
   options.gpu = trace.rows(Table::kApi) <= kMostCalls;
   if (!sampled && !options.gpu) return;
-  const auto all = analysis::stack_tree(trace, options);
+  auto all = analysis::stack_tree(trace, options);
   if (!all || (all->host_ns == 0 && all->gpu_ns == 0)) return;
   const analysis::OwnShare own = analysis::own_share(*all);
   const bool filtered = own.host_ns > 0 || own.gpu_ns > 0;
-  const analysis::StackTree tree = analysis::own_code(*all);
+  const analysis::StackTree tree = analysis::own_code(std::move(*all));
   std::vector<analysis::StackRow> rows = analysis::stack_rows(tree, analysis::StackBy::kLine);
   const bool lines =
       std::any_of(rows.begin(), rows.end(), [](const analysis::StackRow& row) { return row.frame.line > 0; });
@@ -118,8 +119,8 @@ void add_lines(Sections& out, const trace::Trace& trace, size_t top) {
     return row.self_ns == 0 && row.gpu_self_ns == 0;
   });
   if (rows.empty()) return;
-  out.heading(sampled ? fmt::format("Host time ({} samples, {} of {})", all->samples, time_text(all->host_ns),
-                                    all->wall ? all->cpu ? "CPU and wall time" : "wall time" : "CPU time")
+  out.heading(sampled ? fmt::format("Host time ({} samples, {} of {})", tree.samples, time_text(tree.host_ns),
+                                    tree.wall ? tree.cpu ? "CPU and wall time" : "wall time" : "CPU time")
                       : fmt::format("Lines of code ({}{}{})",
                                     tree.host_ns > 0 ? time_text(tree.host_ns) + " of host time" : "",
                                     tree.host_ns > 0 && tree.gpu_ns > 0 ? ", " : "",

@@ -151,7 +151,7 @@ Status put_stacks(JsonWriter& json, const Run& run, bool lines) {
   TACHO_ASSIGN(analysis::StackTree tree, analysis::stack_tree(run.trace(), options));
   const analysis::OwnShare own = analysis::own_share(tree);
   const bool filtered = own.host_ns > 0 || own.gpu_ns > 0;
-  if (filtered) tree = analysis::own_code(tree);
+  if (filtered) tree = analysis::own_code(std::move(tree));
   auto rows = analysis::stack_rows(tree, lines ? analysis::StackBy::kLine : analysis::StackBy::kFunction);
   std::erase_if(rows, [&](const analysis::StackRow& row) {
     const bool idle = row.self_ns == 0 && row.gpu_self_ns == 0;

@@ -42,7 +42,7 @@ VERBS = frozenset("""
     configure convert copy correct count cover create cut declare decode define delete derive describe detach detect disable
     divide document draw drop embed enable encode end enter escape evaluate exclude expand expect explain export extend extract fail
     fetch fill find fit fix flatten flush fold follow forbid format free fuzz gather generate give group grow guard handle
-    harden
+    harden head
     hide hold honour ignore import include index inline insert install interpose introduce join judge keep label lay leave let
     lift limit link lint list load lock log look lower make map mark match measure mend merge mirror move name normalise note
     number open order pack parse part pass pin plan plant pool prefer prepare print probe profile promise prove pull push put query
@@ -51,7 +51,7 @@ VERBS = frozenset("""
     revert rewrite round run sample save say scale scan search see select send separate serve set settle share shorten show
     shrink sign simplify size skip sort speed spell split start state stay step stop store stream strip subtract suggest sum support
     survive swap sweep switch synchronise take teach tell test tidy tie tighten time tolerate trace track translate treat trim
-    trust try turn unify unpack update upgrade use validate verify wait wake walk warn watch weigh widen withhold wrap
+    trust try turn unify unpack update upgrade use validate verify wait wake walk want warn watch weigh widen withhold wrap
     write""".split())
 LONGEST_SUBJECT = 72  # characters
 # The subjects after this commit are checked; those before it are as they are.

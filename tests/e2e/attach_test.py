@@ -166,7 +166,7 @@ class OpenCl(Attached):
 class ManyTargets(Attached):
     def test_all_that_run_a_program_into_one_file(self):
         programs = [self.start(LOOP, "100000000", "1000") for _ in range(3)]
-        self.attach("--name=opencl_attach", "--duration", "1")
+        self.run_command(TACHO, "attach", "-q", "-o", "a.tacho", "--duration", "1", "--name", "opencl_attach", programs[0].pid)
         found = {int(row[0]) for row in self.query("SELECT DISTINCT pid FROM tacho.dispatch")}
         self.assertEqual(found, {program.pid for program in programs})
         info = self.run_command(TACHO, "info", "a.tacho").stdout.decode()
@@ -206,7 +206,8 @@ class ManyTargets(Attached):
         for options, needle in (((), "say which process"), (("--name", "no_such_program"), "named no_such_program"),
                                 (("--container", "web"), "id's first 4 digits"), (("--cgroup", "/no/such"), "cgroup /no/such"),
                                 (("4711000", "--at", "soon"), "--at soon"), (("4711000", "--at", "/0s"), "--at /0"),
-                                (("1", "4711000"), "no process 4711000"), (("--memory", "1"), "--memory")):
+                                (("1", "4711000"), "no process 4711000"), (("--memory", "1"), "--memory"),
+                                (("1", "-f", "csv"), "--format is for"), ((str(os.getpid()), "-o", "x.csv"), "tacho export -f csv")):
             self.one_sentence(self.run_command(TACHO, "attach", *options, code=1), needle)
 
 

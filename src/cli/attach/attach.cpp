@@ -6,6 +6,7 @@
 #include "base/files/output_claim.h"
 #include "base/files/run_name.h"
 #include "cli/command.h"
+#include "cli/files/writer_names.h"
 #include "cli/options/recording_options.h"
 #include "cli/output/summary.h"
 #include "cli/shared/command_line.h"
@@ -29,6 +30,7 @@ Status check_options(const TraceRequest& request) {
       {"--torch-trace", "it changes PyTorch's functions when Python imports them"},
       {"--ranks", "choose the processes by number, --name, --cgroup or --container"},
       {"--memory", "PyTorch's allocators report to it only from their first moment on"},
+      {"--format", "tacho attach writes .tacho, of which tacho export makes other formats"},
       {"--view", "open the trace with tacho view afterwards"},
   };
   for (const auto& [option, why] : kAtStart)
@@ -38,6 +40,8 @@ Status check_options(const TraceRequest& request) {
 }
 
 Result<OutputClaim> claim_output(const TraceRequest& trace, pid_t first) {
+  if (const format::Writer* const other = writer_of_ending(trace.output); other != nullptr)
+    return fail("-o {}: tacho attach writes .tacho, of which tacho export -f {} makes that", trace.output, other->name);
   if (!trace.output.empty()) return OutputClaim::exactly(trace.output, trace.overwrite);
   std::vector<std::string> words = attach::command_of(first);
   if (words.empty()) {
@@ -125,11 +129,14 @@ int run_attach(int argc, char** argv) {
   app.add_option(
          "--name", request.choice.names,
          "processes that run this program or script; python stands for python3.11, too, and * and ? for letters")
-      .type_name("NAME");
+      .type_name("NAME")
+      .expected(1, 1);
   app.add_option("--cgroup", request.choice.cgroups, "processes of this cgroup and of those inside it")
-      .type_name("PATH");
+      .type_name("PATH")
+      .expected(1, 1);
   app.add_option("--container", request.choice.containers, "processes of the container whose id begins so")
-      .type_name("ID");
+      .type_name("ID")
+      .expected(1, 1);
   app.add_flag("--children", request.choice.children, "their children and children's children, too");
   app.add_option(
          "--at", request.at,

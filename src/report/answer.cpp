@@ -137,11 +137,12 @@ bool RowPrinter::flush(bool last) {
     }
   }
   first_ = false;
-  return put(std::exchange(out_, {}));
+  const std::string bytes = std::exchange(out_, {});
+  return options_.put ? options_.put(bytes) : put(bytes);
 }
 
 void RowPrinter::add_text(Answer&& page, bool last) {
-  const Screen screen = screen_of(STDOUT_FILENO);
+  const Screen screen = options_.put ? Screen() : screen_of(STDOUT_FILENO);
   std::vector<std::string> left_out;
   TextStyle style;
   style.width = screen.fit();

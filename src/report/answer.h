@@ -70,16 +70,18 @@ struct ShowOptions {
   bool sql = false;      ///< a result of SQL: digits stay, NULL is a word, JSON holds columns and rows alone
   size_t page = 10'000;  ///< rows of text that share a header and widths of columns
   std::string_view all_columns = "--output-format csv";  ///< the option that gives them; empty = there is none
+  /// Takes what is printed in place of standard output; false = nobody gets the rest. Text is then as wide as it likes.
+  std::function<bool(std::string_view)> put = {};
 };
 
-/// Prints rows as they come on standard output: text in pages; csv and JSON are one document.
+/// Prints rows as they come, on standard output or ShowOptions::put: text in pages; csv and JSON are one document.
 class RowPrinter {
  public:
   /// `answer` describes the columns and ends the table; its rows are not printed. It must outlive the printer.
   RowPrinter(const Answer& answer, const ShowOptions& options);
   RowPrinter(const RowPrinter&) = delete;
   RowPrinter& operator=(const RowPrinter&) = delete;
-  /// False when standard output can no longer be written: nobody gets the rest.
+  /// False when the output can no longer be written: nobody gets the rest.
   bool row(std::vector<Cell>&& cells);
   void end();
 

@@ -1,5 +1,5 @@
-"""`tacho query --output-format arrow`: the streams, read by Apache Arrow's JavaScript library and by ClickHouse, which has Arrow's
-C++ library, against the same statement's CSV."""
+"""`tacho query --output-format arrow`: the streams, read by Apache Arrow's JavaScript library, by DuckDB and by ClickHouse, which has
+Arrow's C++ library, against the same statement's CSV; and `-o`, the answer as a file."""
 import csv
 import io
 import json
@@ -12,10 +12,11 @@ import engines
 from harness import DATA, SOURCE, TACHO, Case, main, need_data, sanitized
 
 READER = SOURCE / "tests" / "arrow" / "read.mjs"
+DUCKDB = SOURCE / "tests" / "duckdb_wasm" / "query.mjs"
 COUNT = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {}) "
 
 
-class Arrow(Case):
+class Reading(Case):
     def stream(self, trace, sql, *options):
         """The file with the stream of a statement."""
         result = self.run_command(TACHO, "query", trace, sql, "--output-format", "arrow", *options)
@@ -24,13 +25,19 @@ class Arrow(Case):
         path.write_bytes(result.stdout)
         return path
 
+    def need_module(self, script, name, how="scripts/packages.sh test"):
+        if not (script.parent / "node_modules" / name).is_dir():
+            sentence = f"no {name} in {script.parent.relative_to(SOURCE)}: {how} installs it"
+            if os.environ.get("TACHO_REQUIRE_DATA") == "1":
+                self.fail(sentence)
+            self.skipTest(sentence)
+
     def read(self, trace, sql, *options):
         """The stream of a statement as {"fields", "batches", "rows"}."""
-        if not (READER.parent / "node_modules" / "apache-arrow").is_dir():
-            if os.environ.get("TACHO_REQUIRE_DATA") == "1":
-                self.fail("no apache-arrow in tests/arrow: scripts/packages.sh test installs it")
-            self.skipTest("no apache-arrow in tests/arrow: scripts/packages.sh test installs it")
-        path = self.stream(trace, sql, *options)
+        self.need_module(READER, "apache-arrow")
+        return self.read_file(self.stream(trace, sql, *options))
+
+    def read_file(self, path):
         read = json.loads(self.run_command("node", READER, path).stdout)
         self.assertLessEqual(len(read["rows"]), read["batches"] * 16384)
         return read
@@ -57,6 +64,8 @@ class Arrow(Case):
         self.assertGreater(len(rows), 0, sql)
         return kinds
 
+
+class Arrow(Reading):
     def test_every_table_as_csv_has_it(self):
         trace = self.recording()
         schema = self.run_command(TACHO, "query", trace, "--schema", "--dialect", "tacho", "--output-format", "json").stdout
@@ -172,18 +181,95 @@ class Arrow(Case):
                                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)))
             self.assertGreater(int(result.stdout), 14_000_000)
 
-    def test_other_engine(self):
+    SUMS = "count(*), sum(start), sum(duration), count(queued_ahead), sum(length(CAST(name AS BLOB)))"
+
+    def test_clickhouse(self):
         try:
             engines.library("clickhouse")
         except unittest.SkipTest as skipped:
             self.skipTest(str(skipped))
         trace = self.recording()
-        self.stream(trace, "SELECT name, start, duration, queued_ahead, correlation FROM tacho.dispatch")
-        [read] = engines.run("clickhouse", """SELECT count() AS n, sum(start) AS s, sum(duration) AS d, count(queued_ahead) AS q,
-            sum(length(name)) AS l FROM file('answer.arrows', ArrowStream)""", cwd=self.folder)
-        own = self.run_command(TACHO, "query", trace, """SELECT count(*), sum(start), sum(duration), count(queued_ahead),
-            sum(length(CAST(name AS BLOB))) FROM tacho.dispatch""", "--output-format", "json")
-        self.assertEqual([int(read[0][name]) for name in "nsdql"], json.loads(own.stdout)["rows"][0])
+        sql = "SELECT name, start, duration, queued_ahead, correlation FROM tacho.dispatch"
+        self.stream(trace, sql)
+        self.run_command(TACHO, "query", trace, sql, "-o", "answer.arrow")
+        own = self.run_command(TACHO, "query", trace, f"SELECT {self.SUMS} FROM tacho.dispatch", "--output-format", "json")
+        for file, form in (("answer.arrows", "ArrowStream"), ("answer.arrow", "Arrow")):
+            [read] = engines.run("clickhouse", f"""SELECT count() AS n, sum(start) AS s, sum(duration) AS d, count(queued_ahead) AS q,
+                sum(length(name)) AS l FROM file('{file}', {form})""", cwd=self.folder)
+            self.assertEqual([int(read[0][name]) for name in "nsdql"], json.loads(own.stdout)["rows"][0], file)
+
+    def test_duckdb(self):
+        self.need_module(DUCKDB, "@duckdb", "TACHO_REQUIRE_DATA=1 scripts/packages.sh test")
+        trace = self.recording()
+
+        def duckdb(statement):
+            return json.loads(self.run_command("node", DUCKDB, "answer.arrows", statement).stdout)
+
+        self.stream(trace, "SELECT * FROM tacho.dispatch")
+        own = self.run_command(TACHO, "query", trace, f"SELECT {self.SUMS} FROM tacho.dispatch", "--output-format", "json")
+        read = duckdb("SELECT count(*), sum(start), sum(duration), count(queued_ahead), sum(octet_length(encode(name))) FROM answer")
+        self.assertEqual([int(value) for value in read[0]], json.loads(own.stdout)["rows"][0])
+        self.stream(trace, "SELECT 1 AS a, 2.5 AS b, 'ünï€😀' AS c, NULL AS d UNION ALL SELECT NULL, NULL, NULL, NULL")
+        self.assertEqual(duckdb("SELECT typeof(a), typeof(b), typeof(c), * FROM answer ORDER BY a"),
+                         [["BIGINT", "DOUBLE", "VARCHAR", "1", "2.5", "ünï€😀", None], ["BIGINT", "DOUBLE", "VARCHAR", None, None, None, None]])
+
+
+class Files(Reading):
+    """-o FILE."""
+
+    def write(self, trace, sql, output, *options, code=0, **more):
+        return self.run_command(TACHO, "query", trace, sql, "-o", output, *options, code=code, **more)
+
+    def test_by_ending(self):
+        trace = self.recording()
+        for sql in ("SELECT name, start, duration FROM tacho.dispatch", "SELECT name, sum(duration) / 2.0 FROM tacho.dispatch GROUP BY name", "--schema"):
+            for ending, form in ((".csv", "csv"), (".json", "json"), (".arrows", "arrow"), (".txt", "table")):
+                said = self.run_command(TACHO, "query", trace, sql, "-o", f"a{ending}", "--overwrite", env={"COLUMNS": "40"})
+                self.assertEqual(said.stdout.decode(), f"a{ending}\n")
+                expected = self.run_command(TACHO, "query", trace, sql, "--output-format", form).stdout
+                self.assertEqual((self.folder / f"a{ending}").read_bytes(), expected, (sql, ending))
+        self.write(trace, "SELECT 1", "plan.txt", "--explain")
+        self.assertTrue((self.folder / "plan.txt").read_text().startswith("engine  "))
+        # The word of --output-format comes first, and - is standard output.
+        self.write(trace, "SELECT 7 AS n", "a.dat", "--output-format", "csv")
+        self.assertEqual((self.folder / "a.dat").read_text(), "n\n7\n")
+        self.write(trace, "SELECT 7 AS n", "b.json", "--output-format", "csv")
+        self.assertEqual((self.folder / "b.json").read_text(), "n\n7\n")
+        self.assertEqual(self.write(trace, "SELECT 7 AS n", "-", "--output-format", "csv").stdout, b"n\n7\n")
+        self.assertIn(b"7", self.write(trace, "SELECT 7 AS n", "/dev/stdout").stdout)
+
+    def test_arrow_file(self):
+        self.need_module(READER, "apache-arrow")
+        trace = self.recording()
+        for sql in ("SELECT * FROM tacho.api", "SELECT name || '', start / 2.0 FROM tacho.api", "SELECT 1 WHERE 0",
+                    COUNT.format(40000) + "SELECT i, CASE WHEN i = 39999 THEN 'late' END a FROM n"):
+            stream = self.read(trace, sql)
+            for name in ("a.arrow", "b.feather"):
+                self.write(trace, sql, name, "--overwrite")
+                data = (self.folder / name).read_bytes()
+                self.assertEqual((data[:8], data[-6:]), (b"ARROW1\0\0", b"ARROW1"))
+                self.assertEqual(self.read_file(name), stream, sql)
+
+    def test_refused(self):
+        trace = self.recording()
+        (self.folder / "old.csv").write_text("mine")
+        (self.folder / "closed").mkdir()
+        for output, needles in [("a.xyz", ["a.xyz", ".csv", "--output-format"]), ("a", ["the ending says no format"]), ("a.csv.gz", ["packs no output"]),
+                                ("a.parquet", ["no Parquet", "-f parquet"]), ("old.csv", ["old.csv exists", "--overwrite"]),
+                                ("no/such.csv", ["no"]), ("closed", ["the ending says no format"])]:
+            self.one_sentence(self.write(trace, "SELECT 1", output, code=1), *needles)
+        self.one_sentence(self.write(trace, "SELECT 1", trace, "--output-format", "csv", "--overwrite", code=1), "is the trace itself")
+        self.one_sentence(self.write(trace, "SELECT nosuch FROM tacho.api", "old.csv", "--overwrite", code=1), "no such column")
+        self.one_sentence(self.write(trace, "SELECT 1", "/dev/full", "--output-format", "csv", code=1), "/dev/full")
+        # Fails in the midst of the answer: what was there stays.
+        late = COUNT.format(300000) + "SELECT i, CASE WHEN i = 299999 THEN abs(-9223372036854775807 - 1) ELSE i END b FROM n"
+        for output in ("old.csv", "new.json", "new.arrow"):
+            self.one_sentence(self.write(trace, late, output, "--overwrite", code=1), "integer overflow")
+        short = self.write(trace, COUNT.format(300000) + "SELECT i FROM n", "new.csv", code=1,
+                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)))
+        self.one_sentence(short, "new.csv")
+        self.assertEqual((self.folder / "old.csv").read_text(), "mine")
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["closed", "old.csv", trace])
 
 
 if __name__ == "__main__":

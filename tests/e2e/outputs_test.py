@@ -9,6 +9,7 @@ import json
 import os
 import re
 import sqlite3
+from resource import RLIMIT_DATA, setrlimit
 
 import engines
 import harness
@@ -213,6 +214,32 @@ class Outputs(harness.Case):
         self.assertEqual(len(pids), 3, "viewers need three numbers")
         kernels = read_rocprofv3(self.written(self.export("rocprofv3")))
         self.assertEqual(len(kernels), 6)
+
+    def test_a_million_stacks_fit_into_memory(self):
+        if harness.sanitized():
+            self.skipTest("a sanitizer needs more memory")
+        stacks, limit = 1_000_000, 288 << 20
+        self.make("many_stacks", str(stacks))
+        host, device = stacks * 1000, (stacks + 3) // 4 * 500  # ns
+        for form in ("folded", "speedscope", "otlp"):
+            with self.subTest(form):
+                files = self.written(self.export(form, "-d", "out", preexec_fn=lambda: setrlimit(RLIMIT_DATA, (limit, limit))))
+                if form == "folded":
+                    for path, lines, time in zip(files, (stacks, (stacks + 3) // 4), (host, device)):
+                        rows = path.read_text().splitlines()
+                        self.assertEqual(len(rows), lines)
+                        if path == files[0]:
+                            self.assertEqual(sum(int(row.rpartition(" ")[2]) for row in rows), time // 1000)
+                elif form == "speedscope":
+                    profiles = json.loads(files[0].read_text())["profiles"]
+                    self.assertEqual([sum(profile["weights"]) for profile in profiles], [host, device])
+                    self.assertEqual(len({tuple(sample) for sample in profiles[0]["samples"]}), stacks)
+                else:
+                    data = json.loads(next(path for path in files if "profiles" in path.name).read_text())
+                    profiles = data["resourceProfiles"][0]["scopeProfiles"][0]["profiles"]
+                    sums = [sum(int(sample["values"][0]) for sample in profile["samples"]) for profile in profiles]
+                    self.assertEqual(sums, [host, device])
+                    self.assertEqual(len({sample["stackIndex"] for sample in profiles[0]["samples"]}), stacks)
 
     def test_full_disks_and_closed_folders(self):
         """One sentence that names the file, and nothing left."""

@@ -110,8 +110,8 @@ FoldedFrames bound_trees(std::span<StackTree> trees, size_t most, size_t most_de
 
   for (size_t t = 0; t < trees.size(); ++t) {
     StackTree& tree = trees[t];
-    std::vector<StackFrame> frames = {tree.frames.front()};
-    std::vector<StackNode> nodes = {tree.nodes.front()};
+    std::deque<StackFrame> frames = {tree.frames.front()};
+    std::deque<StackNode> nodes = {tree.nodes.front()};
     std::vector<uint32_t> frame_of(tree.frames.size(), 0), place(tree.nodes.size(), 0), of_united(count, 0);
     std::unordered_map<uint32_t, uint32_t> rest;  // node -> what was folded below it
     uint32_t rest_frame = 0;

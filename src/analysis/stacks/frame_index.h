@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <string_view>
 #include <vector>
@@ -63,11 +64,11 @@ struct FrameIdentity {
   }
 };
 
-/// Numbers frames in a vector that the caller keeps, by what identity(frame) tells of them.
+/// Numbers frames in a deque that the caller keeps, by what identity(frame) tells of them.
 template <typename Frame, typename Identity>
 class FrameIndex {
  public:
-  FrameIndex(const std::vector<Frame>& frames, Identity identity) : frames_(frames), identity_(identity) {}
+  FrameIndex(const std::deque<Frame>& frames, Identity identity) : frames_(frames), identity_(identity) {}
   /// The number of an equal frame; NumberSet::kNone if there is none, and then `next` is added.
   uint32_t find_or_add(const FrameIdentity& sought, uint32_t next) {
     const auto of = [&](uint32_t number) { return identity_(frames_[number]); };
@@ -77,7 +78,7 @@ class FrameIndex {
   }
 
  private:
-  const std::vector<Frame>& frames_;
+  const std::deque<Frame>& frames_;
   Identity identity_;
   NumberSet set_;
 };

@@ -228,7 +228,7 @@ StackFrame common_frame(const std::vector<const StackFrame*>& group, std::string
 }
 
 // The tree with each frame i as `now[i]`; frames that became equal are one.
-StackTree with_frames(const StackTree& tree, const std::vector<StackFrame>& now) {
+StackTree with_frames(const StackTree& tree, const std::deque<StackFrame>& now) {
   StackTree out = tree;
   out.frames = {now.front()};
   out.nodes = {tree.nodes.front()};
@@ -314,7 +314,7 @@ void match_functions(std::span<StackTree> trees) {
   for (const auto& [key, group] : groups)
     if (group.trees == trees.size()) common.emplace(key, common_frame(group.frames, key));
   for (size_t t = 0; t < trees.size(); ++t) {
-    std::vector<StackFrame> now = trees[t].frames;
+    std::deque<StackFrame> now = trees[t].frames;
     for (size_t i = 1; i < now.size(); ++i)
       if (const auto found = common.find(keys[t][i]); found != common.end() && !keys[t][i].empty())
         now[i] = found->second;

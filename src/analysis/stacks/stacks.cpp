@@ -119,11 +119,13 @@ class Builder {
     FrameIdentity sought{static_cast<uint8_t>(part), name, file, base_name(module), line};
     const auto next = static_cast<uint32_t>(tree_.frames.size());
     if (const uint32_t known = frame_of_.find_or_add(sought, next); known != NumberSet::kNone) return known;
-    sought.line = 0;
-    const uint32_t function = function_of_.find_or_add(sought, next);
+    if (any_cut_) {
+      sought.line = 0;
+      const uint32_t function = function_of_.find_or_add(sought, next);
+      functions_.push_back(function == NumberSet::kNone ? next : function);
+    }
     tree_.frames.push_back({part, std::string(name), std::string(file), line, std::string(module),
                             part == StackPart::kNative && is_interpreter(module)});
-    functions_.push_back(function == NumberSet::kNone ? next : function);
     return next;
   }
 
@@ -183,8 +185,13 @@ class Builder {
   // Node of a stack (row) below a thread's root.
   uint32_t node_of(int64_t track, int64_t stack) {
     const uint32_t root = root_of(track);
-    const auto [at, fresh] = node_of_stack_.try_emplace({static_cast<int64_t>(root), stack}, 0);
-    if (!fresh) return at->second;
+    const auto next = static_cast<uint32_t>(stacks_.size());
+    const uint32_t known = stack_of_.find_or_add(
+        PairHash()(std::pair(static_cast<int64_t>(root), stack)), next,
+        [&](uint32_t i) { return PairHash()(std::pair(static_cast<int64_t>(stacks_[i].root), stacks_[i].stack)); },
+        [&](uint32_t i) { return stacks_[i].root == root && stacks_[i].stack == stack; });
+    if (known != NumberSet::kNone) return stacks_[known].node;
+    stacks_.push_back({stack, root, 0});
     fold(stack);
     uint32_t node = root;
     if (!line_.empty() && tree_.frames[line_.back()].part == StackPart::kTruncated)
@@ -193,7 +200,7 @@ class Builder {
         line_.pop_back();
       }
     for (size_t i = line_.size(); i-- > 0;) node = child(node, line_[i]);
-    at->second = node;
+    stacks_[next].node = node;
     return node;
   }
 
@@ -260,10 +267,9 @@ class Builder {
 
   // Makes the nodes of all stacks that were not cut, so that cut ones find their place among them.
   Status place_complete_stacks() {
-    bool any_cut = false;
-    for (int64_t row = 1; row < trace_.rows(Table::kFrame) && !any_cut; ++row)
-      any_cut = cell(Table::kFrame, row, column::Frame::kind) == static_cast<int64_t>(event::FrameKind::kTruncated);
-    if (!any_cut) return {};
+    for (int64_t row = 1; row < trace_.rows(Table::kFrame) && !any_cut_; ++row)
+      any_cut_ = cell(Table::kFrame, row, column::Frame::kind) == static_cast<int64_t>(event::FrameKind::kTruncated);
+    if (!any_cut_) return {};
     Status status;
     for (const auto& samples : trace::chunks<S::track, S::dim>(trace_, status))
       for (size_t i = 0; i < samples.size(); ++i)
@@ -309,12 +315,9 @@ class Builder {
   }
 
   // Not CPU time of which nobody knows where it was spent.
-  bool is_moment(int64_t stack) {
-    const auto [at, fresh] = moment_.try_emplace(stack, true);
-    if (fresh)
-      at->second = cell(Table::kFrame, cell(Table::kStack, stack, column::Stack::frame), column::Frame::kind) !=
-                   static_cast<int64_t>(event::FrameKind::kUnknown);
-    return at->second;
+  bool is_moment(int64_t stack) const {
+    return cell(Table::kFrame, cell(Table::kStack, stack, column::Stack::frame), column::Frame::kind) !=
+           static_cast<int64_t>(event::FrameKind::kUnknown);
   }
 
   // The time that a sample usually stands for.
@@ -654,9 +657,11 @@ class Builder {
   }
 
   void add(uint32_t node, Table table, int64_t dim, int64_t duration, int how) {
-    const auto [at, fresh] = device_frames_.try_emplace({static_cast<int64_t>(table), dim}, 0);
-    if (fresh) at->second = frame(StackPart::kDevice, device_name(table, dim));
-    StackNode& leaf = tree_.nodes[child(node, at->second)];
+    std::vector<uint32_t>& frames = device_frames_[static_cast<size_t>(table)];
+    if (frames.size() <= static_cast<size_t>(dim)) frames.resize(static_cast<size_t>(dim) + 1, kNowhere);
+    uint32_t& own = frames[static_cast<size_t>(dim)];
+    if (own == kNowhere) own = frame(StackPart::kDevice, device_name(table, dim));
+    StackNode& leaf = tree_.nodes[child(node, own)];
     add_saturating(leaf.gpu_ns, duration);
     ++leaf.launches;
     add_saturating(tree_.gpu_ns, duration);
@@ -675,14 +680,21 @@ class Builder {
   static constexpr uint32_t kNowhere = UINT32_MAX, kSeveral = UINT32_MAX - 1;
   FrameIndex<StackFrame, decltype(&identity_of)> frame_of_{tree_.frames, &identity_of},
       function_of_{tree_.frames, &function_identity_of};
-  std::vector<uint32_t> functions_ = std::vector<uint32_t>(1);  // of frames, by what they are but for the line
+  bool any_cut_ = false;                                        // some stacks of the trace were cut
+  std::vector<uint32_t> functions_ = std::vector<uint32_t>(1);  // of frames, but for the line; only with cut stacks
   std::vector<std::vector<uint32_t>> children_;                 // of nodes of complete stacks
   std::unordered_map<std::pair<int64_t, int64_t>, std::vector<uint32_t>, PairHash>
-      places_;                                      // (root, function) -> nodes of complete stacks
-  std::unordered_map<int64_t, bool> cut_, moment_;  // by stack
+      places_;                             // (root, function) -> nodes of complete stacks
+  std::unordered_map<int64_t, bool> cut_;  // by stack
   NumberSet child_of_;
   std::unordered_map<int64_t, uint32_t> frame_rows_, root_of_;
-  std::unordered_map<std::pair<int64_t, int64_t>, uint32_t, PairHash> node_of_stack_, device_frames_;
+  struct StackPlace {
+    int64_t stack;  // row
+    uint32_t root, node;
+  };
+  std::vector<StackPlace> stacks_;
+  NumberSet stack_of_;                                     // among stacks_
+  std::map<size_t, std::vector<uint32_t>> device_frames_;  // by table and row of its dimension; kNowhere: not yet
   std::unordered_map<std::pair<int64_t, int64_t>, int64_t, PairHash>
       exact_;  // by process and correlation: the stack (row) that was sampled in this call
   std::unordered_map<int64_t, std::vector<Moment>> moments_;  // by thread
@@ -707,14 +719,15 @@ StackTree pruned(StackTree tree) {
     }
   }
   std::vector<uint32_t> place(tree.nodes.size());
-  std::vector<StackNode> kept;
+  uint32_t kept = 0;
   for (size_t i = 0; i < tree.nodes.size(); ++i)
     if (used[i] != 0) {
-      place[i] = static_cast<uint32_t>(kept.size());
-      kept.push_back(tree.nodes[i]);
-      kept.back().parent = place[kept.back().parent];
+      StackNode node = tree.nodes[i];
+      node.parent = place[node.parent];
+      place[i] = kept;
+      tree.nodes[kept++] = node;
     }
-  tree.nodes = std::move(kept);
+  tree.nodes.resize(kept);
   return tree;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
@@ -53,8 +54,9 @@ struct StackNode {
 };
 
 struct StackTree {
-  std::vector<StackFrame> frames;
-  std::vector<StackNode> nodes;  // parents before children; 0 is the root
+  // May be millions: a vector that grows needs their room twice.
+  std::deque<StackFrame> frames;
+  std::deque<StackNode> nodes;  // parents before children; 0 is the root
   int64_t samples = 0, host_ns = 0;
   // Device time by the source of its stack. exact: read at the launch or sampled within the call; near: the nearest
   // sample of the same thread; unknown: none. The three add up to gpu_ns, the sum over all kernels, copies and fills.

@@ -5,9 +5,14 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <optional>
+#include <utility>
 
+#include "base/files/output_file.h"
 #include "cli/command.h"
+#include "cli/files/convert.h"
+#include "cli/files/export_trace.h"
 #include "cli/files/writer_names.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/meant.h"
@@ -36,22 +41,81 @@ report::Answer answer_of(const query::Explanation& explanation) {
   return answer;
 }
 
-void show_parts(const report::Answer& answer) {
-  const report::Screen screen = report::screen_of(STDOUT_FILENO);
-  std::string last;
+// What an answer is written as.
+struct AnswerForm {
+  std::string word;  // of --output-format
+  format::arrow::Framing framing = format::arrow::Framing::kStream;
+};
+
+// As --output-format says, or where it says nothing the ending of `output`; "" is standard output.
+Result<AnswerForm> form_of(const std::string& word, const std::string& output) {
+  using format::arrow::Framing;
+  static const std::pair<std::string_view, AnswerForm> kEndings[] = {{".csv", {"csv"}},
+                                                                     {".json", {"json"}},
+                                                                     {".arrow", {"arrow", Framing::kFile}},
+                                                                     {".feather", {"arrow", Framing::kFile}},
+                                                                     {".arrows", {"arrow"}},
+                                                                     {".txt", {"table"}}};
+  for (const auto& [ending, form] : kEndings)
+    if (output.ends_with(ending) && (word.empty() || word == form.word)) return form;
+  if (!word.empty()) return AnswerForm{word};
+  if (output.empty() || is_standard_output(output)) return AnswerForm{"table"};
+  for (const std::string_view packed : {".gz", ".zst", ".zip", ".bz2", ".xz"})
+    if (output.ends_with(packed))
+      return fail("-o {}: tacho packs no output; leave the ending off and pack the file afterwards", output);
+  if (output.ends_with(".parquet"))
+    return fail("-o {}: answers are no Parquet; choose .arrow, or write the whole trace with tacho export -f parquet",
+                output);
+  return fail("-o {}: the ending says no format: choose .csv, .json, .arrow, .arrows or .txt, or give --output-format",
+              output);
+}
+
+// Where an answer goes: standard output, or the file of -o, which appears when the answer is complete.
+class AnswerTarget {
+ public:
+  static Result<AnswerTarget> open(const std::string& path, bool overwrite) {
+    AnswerTarget result;
+    if (path.empty()) return result;
+    ignore_output_signals();
+    TACHO_ASSIGN(OutputFile file, OutputFile::create(path, overwrite));
+    result.file_ = std::make_unique<OutputFile>(std::move(file));
+    return result;
+  }
+  bool is_file() const { return file_ != nullptr; }
+  /// False when nobody gets what follows.
+  bool put(std::string_view bytes) const {
+    if (file_ == nullptr) return report::put(bytes);
+    file_->write(bytes);
+    return !file_->failed();
+  }
+  /// The exit code of a complete answer.
+  int end() const {
+    if (file_ == nullptr) return kOk;
+    if (const Status done = file_->commit(); !done) return complain(kBadInput, done.error().message);
+    print_outputs({&file_->path(), 1});
+    return kOk;
+  }
+
+ private:
+  std::unique_ptr<OutputFile> file_;
+};
+
+std::string parts_of(const report::Answer& answer, const report::Screen& screen) {
+  std::string last, text;
   for (const auto& row : answer.rows) {
     constexpr size_t kPart = 8;
     const auto& part = std::get<std::string>(row[0]);
     const std::string head = report::padded_right(part == last ? "" : part, kPart);
-    const std::string text = report::paragraph(std::get<std::string>(row[1]), screen.fit(), kPart, kPart);
-    report::print("{}{}\n", head, text.substr(kPart));
+    const std::string lines = report::paragraph(std::get<std::string>(row[1]), screen.fit(), kPart, kPart);
+    text += fmt::format("{}{}\n", head, lines.substr(kPart));
     last = part;
   }
+  return text;
 }
 
 // The stream of an answer whose rows are here.
-Status show_arrow(const report::Answer& answer, const query::ArrowPut& put) {
-  query::ArrowRows stream(put, false);
+Status show_arrow(const report::Answer& answer, const query::ArrowOutput& output) {
+  query::ArrowRows stream(output, false);
   const query::RowSink rows = stream.sink();
   std::vector<std::string> names;
   for (const report::Answer::Column& column : answer.columns) names.push_back(column.name);
@@ -106,23 +170,25 @@ struct Question {
   bool schema = false, explain = false;
 };
 
-int answer_arrow(query::Session& session, const Question& question, TimeLimit& limit) {
-  const query::ArrowPut put = [&](std::string_view bytes) {
-    limit.answered();
-    return report::put(bytes);
-  };
+int answer_arrow(query::Session& session, const Question& question, format::arrow::Framing framing,
+                 const AnswerTarget& to, TimeLimit& limit) {
+  const query::ArrowOutput output = {[&](std::string_view bytes) {
+                                       limit.answered();
+                                       return to.put(bytes);
+                                     },
+                                     framing};
   query::ArrowNotes notes;
   Status done;
   if (question.explain) {
     const auto explanation = session.explain(question.sql, query::Answers::kColumns);
     if (!explanation) return complain_sql(session, explanation.error());
-    done = show_arrow(answer_of(*explanation), put);
+    done = show_arrow(answer_of(*explanation), output);
   } else if (question.schema) {
     const auto answer = session.schema();
     if (!answer) return complain(kBadInput, answer.error().message);
-    done = show_arrow(*answer, put);
+    done = show_arrow(*answer, output);
   } else {
-    auto run = session.run_arrow(question.sql, put);
+    auto run = session.run_arrow(question.sql, output);
     if (run)
       notes = std::move(*run);
     else
@@ -130,8 +196,58 @@ int answer_arrow(query::Session& session, const Question& question, TimeLimit& l
   }
   if (!done) return complain_sql(session, done.error());
   report::flush_output();
+  const int code = to.end();
   for (const std::string& note : notes.sentences()) complain(kOk, note);
-  return kOk;
+  return code;
+}
+
+int answer_rows(query::Session& session, const Question& question, report::AnswerFormat face, const AnswerTarget& to,
+                TimeLimit& limit) {
+  report::ShowOptions options = {.face = face, .sql = true, .page = 5000};
+  if (to.is_file()) options.put = [&](std::string_view bytes) { return to.put(bytes); };
+  if (question.explain) {
+    const auto explanation = session.explain(question.sql);
+    if (!explanation) return complain_sql(session, explanation.error());
+    report::Answer answer = answer_of(*explanation);
+    if (face == report::AnswerFormat::kText)
+      to.put(parts_of(answer, to.is_file() ? report::Screen() : report::screen_of(STDOUT_FILENO)));
+    else
+      report::show(answer, options);
+    return to.end();
+  }
+  if (question.schema) {
+    auto answer = session.schema();
+    if (!answer) return complain(kBadInput, answer.error().message);
+    report::show(*answer, options);
+    return to.end();
+  }
+  report::Answer answer;
+  std::optional<report::RowPrinter> printer;
+  const Status done = session.run(question.sql, {[&](std::span<const std::string> names) {
+                                                   answer = result_of(names);
+                                                   printer.emplace(answer, options);
+                                                 },
+                                                 [&](std::span<const report::Cell> row) {
+                                                   limit.answered();
+                                                   return printer->row({row.begin(), row.end()});
+                                                 }});
+  if (!done) return complain_sql(session, done.error());
+  if (printer) printer->end();
+  return to.end();
+}
+
+// Replaces `sql` by the content of `script`, if there is one.
+Status read_script(const std::string& script, std::string& sql) {
+  if (script.empty()) return {};
+  if (!sql.empty()) return fail("give the statement either as an argument or with --script, not both");
+  if (script == "-") {
+    for (int c; (c = std::getchar()) != EOF;) sql += static_cast<char>(c);
+    return {};
+  }
+  std::ifstream in(script, std::ios::binary);
+  if (!in) return fail("{}: cannot be read", script);
+  sql.assign(std::istreambuf_iterator<char>(in), {});
+  return {};
 }
 
 }  // namespace
@@ -139,8 +255,8 @@ int answer_arrow(query::Session& session, const Question& question, TimeLimit& l
 int run_query(int argc, char** argv) {
   CommandOptions app("SQL over a trace: .tacho, .rpd, rocpd databases, Kineto and Chrome JSON, rocprofv3's files.",
                      "tacho query");
-  std::string file, sql, script, dialect, format = "table";
-  bool schema = false, explain = false;
+  std::string file, sql, script, dialect, word, output;
+  bool schema = false, explain = false, overwrite = false;
   double timeout = 0;
   app.add_option("file", file, "trace").required();
   app.add_option("sql", sql, "one SELECT statement");
@@ -148,9 +264,11 @@ int run_query(int argc, char** argv) {
   app.add_option("--dialect", dialect,
                  "what unqualified names mean: rpd, rocpd or tacho (default: the file's own, else rpd)")
       .one_of({"rpd", "rocpd", "tacho"});
-  app.add_option("--output-format", format, "table, csv, json or arrow (Arrow's IPC stream)")
-      .one_of({"table", "csv", "json", "arrow"})
-      .capture_default_str();
+  app.add_option("--output-format", word,
+                 "table, csv, json or arrow (default: what the ending of -o says; table on standard output)")
+      .one_of({"table", "csv", "json", "arrow"});
+  app.add_option("-o,--output", output, "file to write: .csv, .json, .arrow, .arrows (Arrow's stream) or .txt");
+  app.add_flag("--overwrite", overwrite, "-o may replace a file");
   app.add_option("--timeout", timeout, "end with exit code 1 after this many seconds (default: no limit)")
       .between(0.001, 1e9);
   app.add_flag("--schema", schema, "list tables and views with their columns");
@@ -160,24 +278,21 @@ int run_query(int argc, char** argv) {
              "  tacho query app.tacho \"SELECT * FROM top\"\n"
              "  tacho query app.tacho \"SELECT name, count(*), sum(duration) FROM tacho.dispatch "
              "GROUP BY name ORDER BY 3 DESC\"\n"
-             "  tacho query app.tacho \"SELECT * FROM tacho.dispatch\" --output-format arrow > dispatch.arrows\n"
+             "  tacho query app.tacho \"SELECT * FROM tacho.dispatch\" -o dispatch.arrow\n"
              "Qualified names reach every schema: rpd.top, rocpd.top_kernels, tacho.dispatch.");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
-  if (!script.empty()) {
-    if (!sql.empty()) return complain(kBadInput, "give the statement either as an argument or with --script, not both");
-    if (script == "-") {
-      std::string line;
-      for (int c; (c = std::getchar()) != EOF;) sql += static_cast<char>(c);
-    } else {
-      std::ifstream in(script, std::ios::binary);
-      if (!in) return complain(kBadInput, script + ": cannot be read");
-      sql.assign(std::istreambuf_iterator<char>(in), {});
-    }
-  }
-  if (format == "arrow" && ::isatty(STDOUT_FILENO) == 1)
+  if (const Status read = read_script(script, sql); !read) return complain(kBadInput, read.error().message);
+  const Result<AnswerForm> form = form_of(word, output);
+  if (!form) return complain(kBadInput, form.error().message);
+  const bool screen = (output.empty() || is_standard_output(output)) && ::isatty(STDOUT_FILENO) == 1;
+  if (form->word == "arrow" && screen)
     return complain(kBadInput, "--output-format arrow is not for a terminal: send it to a file or a pipe");
   if (sql.empty() && !schema)
     return complain(kBadInput, "give a SELECT statement, or --schema for the tables there are");
+  if (same_file(file, output))
+    return complain(kBadInput, fmt::format("-o {}: is the trace itself; choose another name", output));
+  const Result<AnswerTarget> to = AnswerTarget::open(output, overwrite);
+  if (!to) return complain(kBadInput, to.error().message);
   TimeLimit limit(timeout);
   const auto session = query::Session::open(file, dialect);
   if (!session) {
@@ -189,37 +304,9 @@ int run_query(int argc, char** argv) {
   if (!(*session)->cut_off().empty()) complain(kOk, (*session)->cut_off());
   if (!(*session)->unknown().empty()) complain(kOk, (*session)->unknown());
   if (!(*session)->unaligned().empty()) complain(kOk, fmt::format("{}: {}", file, (*session)->unaligned()));
-  if (format == "arrow") return answer_arrow(**session, {sql, schema, explain}, limit);
-  const report::ShowOptions options = {.face = report::face_of(format), .sql = true, .page = 5000};
-  if (explain) {
-    const auto explanation = (*session)->explain(sql);
-    if (!explanation) return complain_sql(**session, explanation.error());
-    report::Answer answer = answer_of(*explanation);
-    if (options.face == report::AnswerFormat::kText)
-      show_parts(answer);
-    else
-      report::show(answer, options);
-    return kOk;
-  }
-  if (schema) {
-    auto answer = (*session)->schema();
-    if (!answer) return complain(kBadInput, answer.error().message);
-    report::show(*answer, options);
-    return kOk;
-  }
-  report::Answer answer;
-  std::optional<report::RowPrinter> printer;
-  const Status done = (*session)->run(sql, {[&](std::span<const std::string> names) {
-                                              answer = result_of(names);
-                                              printer.emplace(answer, options);
-                                            },
-                                            [&](std::span<const report::Cell> row) {
-                                              limit.answered();
-                                              return printer->row({row.begin(), row.end()});
-                                            }});
-  if (!done) return complain_sql(**session, done.error());
-  if (printer) printer->end();
-  return kOk;
+  const Question question = {sql, schema, explain};
+  if (form->word == "arrow") return answer_arrow(**session, question, form->framing, *to, limit);
+  return answer_rows(**session, question, report::face_of(form->word), *to, limit);
 }
 
 }  // namespace tacho::cli

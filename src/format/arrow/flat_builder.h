@@ -5,13 +5,13 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace tacho::format::arrow {
@@ -34,15 +34,15 @@ class FlatBuilder {
     return counted(things.size());
   }
 
-  /// A list of structures of two longs each.
-  Place pairs(std::span<const std::pair<int64_t, int64_t>> pairs) {
-    align(sizeof(uint32_t), 2 * sizeof(int64_t) * pairs.size());
-    align(sizeof(int64_t), 2 * sizeof(int64_t) * pairs.size());
-    for (size_t i = pairs.size(); i-- > 0;) {
-      prepend(pairs[i].second);
-      prepend(pairs[i].first);
-    }
-    return counted(pairs.size());
+  /// A list of structures of kEach longs.
+  template <size_t kEach>
+  Place longs(std::span<const std::array<int64_t, kEach>> structures) {
+    const size_t bytes = kEach * sizeof(int64_t) * structures.size();
+    align(sizeof(uint32_t), bytes);
+    align(sizeof(int64_t), bytes);
+    for (size_t i = structures.size(); i-- > 0;)
+      for (size_t part = kEach; part-- > 0;) prepend(structures[i][part]);
+    return counted(structures.size());
   }
 
   // A table: begin(), its fields by their numbers in the schema, end(). Nothing else may be built between the two.

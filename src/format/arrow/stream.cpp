@@ -20,6 +20,9 @@ enum class Header : uint8_t { kSchema = 1, kRecordBatch = 3 };
 enum class TypeTable : uint8_t { kNull = 1, kInt = 2, kFloatingPoint = 3, kUtf8 = 5 };
 constexpr int16_t kDoublePrecision = 2;
 
+// A file begins with its mark, filled up to 8 bytes, and ends in it.
+constexpr std::string_view kFileBegin{"ARROW1\0\0", 8};
+
 constexpr size_t kAlignment = 64;  // of buffers, which the format recommends
 size_t padded(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -65,6 +68,16 @@ FlatBuilder::Place field_of(FlatBuilder& builder, const ArrowField& field) {
   builder.refer(5, children);
   builder.scalar(1, uint8_t{1});  // may be null
   builder.scalar(2, static_cast<uint8_t>(table_of(field.type)));
+  return builder.end();
+}
+
+FlatBuilder::Place schema_of(FlatBuilder& builder, std::span<const ArrowField> fields) {
+  std::vector<FlatBuilder::Place> places;
+  for (const ArrowField& field : fields) places.push_back(field_of(builder, field));
+  const auto list = builder.list(places);
+  builder.begin();
+  builder.refer(1, list);
+  builder.scalar(0, int16_t{0});  // little-endian
   return builder.end();
 }
 
@@ -149,32 +162,36 @@ void ArrowColumn::add_bits(std::span<const int64_t> values, int64_t null) {
   while (at < values.size()) one();
 }
 
+bool StreamWriter::put(std::string_view bytes) {
+  written_ += static_cast<int64_t>(bytes.size());
+  return sink_(bytes);
+}
+
 // A message: a mark, the length of the metadata, the metadata; its body follows.
 bool StreamWriter::message(std::string_view metadata) {
   std::string head(8, '\xff');
   const auto length = static_cast<uint32_t>(metadata.size());
   std::memcpy(head.data() + 4, &length, sizeof length);
   head += metadata;
-  return put_(head);
+  return put(head);
 }
 
 bool StreamWriter::begin(std::span<const ArrowField> fields) {
+  if (framing_ == Framing::kFile) {
+    fields_.assign(fields.begin(), fields.end());
+    if (!put(kFileBegin)) return false;
+  }
   FlatBuilder builder;
-  std::vector<FlatBuilder::Place> places;
-  for (const ArrowField& field : fields) places.push_back(field_of(builder, field));
-  const auto list = builder.list(places);
-  builder.begin();
-  builder.refer(1, list);
-  builder.scalar(0, int16_t{0});  // little-endian
-  return message(message_of(builder, Header::kSchema, builder.end(), 0));
+  const auto schema = schema_of(builder, fields);
+  return message(message_of(builder, Header::kSchema, schema, 0));
 }
 
 bool StreamWriter::batch(std::span<const ArrowColumn> columns) {
-  std::vector<std::pair<int64_t, int64_t>> nodes, places;  // rows and nulls; where buffers begin, and their bytes
+  std::vector<std::array<int64_t, 2>> nodes, places;  // rows and nulls; where buffers begin, and their bytes
   std::vector<std::string_view> buffers;
   size_t body = 0;
   const auto buffer = [&](std::string_view bytes) {
-    places.emplace_back(static_cast<int64_t>(body), static_cast<int64_t>(bytes.size()));
+    places.push_back({static_cast<int64_t>(body), static_cast<int64_t>(bytes.size())});
     buffers.push_back(bytes);
     body += padded(bytes.size());
   };
@@ -182,7 +199,7 @@ bool StreamWriter::batch(std::span<const ArrowColumn> columns) {
     return std::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof values[0]);
   };
   for (const ArrowColumn& column : columns) {
-    nodes.emplace_back(static_cast<int64_t>(column.rows_), static_cast<int64_t>(column.nulls_));
+    nodes.push_back({static_cast<int64_t>(column.rows_), static_cast<int64_t>(column.nulls_)});
     if (column.type_ == ArrowType::kNull) continue;  // has no buffers
     buffer(column.nulls_ == 0 ? std::string_view() : std::string_view(column.validity_));
     if (column.type_ == ArrowType::kUtf8) {
@@ -193,22 +210,38 @@ bool StreamWriter::batch(std::span<const ArrowColumn> columns) {
     }
   }
   FlatBuilder builder;
-  const auto node_list = builder.pairs(nodes);
-  const auto buffer_list = builder.pairs(places);
+  const auto node_list = builder.longs<2>(nodes);
+  const auto buffer_list = builder.longs<2>(places);
   builder.begin();
   builder.scalar(0, static_cast<int64_t>(columns.empty() ? 0 : columns[0].rows_));
   builder.refer(1, node_list);
   builder.refer(2, buffer_list);
   const auto header = builder.end();
+  const int64_t from = written_;
   if (!message(message_of(builder, Header::kRecordBatch, header, static_cast<int64_t>(body)))) return false;
+  if (framing_ == Framing::kFile) batches_.push_back({from, written_ - from, static_cast<int64_t>(body)});
   static constexpr char kPadding[kAlignment] = {};
   for (const std::string_view bytes : buffers)
-    if (!put_(bytes) || !put_({kPadding, padded(bytes.size()) - bytes.size()})) return false;
+    if (!put(bytes) || !put({kPadding, padded(bytes.size()) - bytes.size()})) return false;
   return true;
 }
 
 bool StreamWriter::end() {
-  return put_({"\xff\xff\xff\xff\0\0\0\0", 8});
+  if (!put({"\xff\xff\xff\xff\0\0\0\0", 8})) return false;
+  if (framing_ == Framing::kStream) return true;
+  FlatBuilder builder;
+  const auto schema = schema_of(builder, fields_);
+  const auto batches = builder.longs<3>(batches_);
+  const auto dictionaries = builder.longs<3>({});
+  builder.begin();
+  builder.refer(1, schema);
+  builder.refer(2, dictionaries);
+  builder.refer(3, batches);
+  builder.scalar(0, kVersion5);
+  std::string footer = builder.finish(builder.end());
+  const auto length = static_cast<int32_t>(footer.size());
+  footer.append(reinterpret_cast<const char*>(&length), sizeof length);
+  return put(footer) && put(kFileBegin.substr(0, 6));
 }
 
 }  // namespace tacho::format::arrow

@@ -1,10 +1,11 @@
-// Arrow's IPC stream, which pandas, polars, DuckDB, Spark and JavaScript read without parsing a text: a schema, then
-// batches of rows as columns. Own code: Debian has no Arrow library, and four types of columns need little of the
-// format.
+// Arrow's IPC stream and file, which pandas, polars, DuckDB, Spark and JavaScript read without parsing a text: a
+// schema, then batches of rows as columns. Own code: Debian has no Arrow library, and four types of columns need little
+// of the format.
 //
 // Format: https://arrow.apache.org/docs/format/Columnar.html, metadata version V5, little-endian
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -71,12 +72,17 @@ class ArrowColumn {
   std::string text_;
 };
 
-/// Writes a stream: begin(), batches, end(). Nothing is buffered beyond a call.
+enum class Framing : uint8_t {
+  kStream,  ///< for pipes: read from its begin to its end mark
+  kFile,    ///< also Feather V2: the stream between marks, then where each batch lies
+};
+
+/// Writes a stream: begin(), batches, end(). Nothing is buffered beyond a call but where a file's batches lie.
 class StreamWriter {
  public:
   /// Takes the next bytes of the stream; false = nobody reads them.
   using Put = std::function<bool(std::string_view)>;
-  explicit StreamWriter(Put put) : put_(std::move(put)) {}
+  explicit StreamWriter(Put put, Framing framing = Framing::kStream) : sink_(std::move(put)), framing_(framing) {}
 
   /// False, here and below, when the bytes were not taken.
   bool begin(std::span<const ArrowField> fields);
@@ -85,9 +91,14 @@ class StreamWriter {
   bool end();
 
  private:
+  bool put(std::string_view bytes);
   bool message(std::string_view metadata);
 
-  Put put_;
+  Put sink_;
+  Framing framing_;
+  int64_t written_ = 0;                          // bytes
+  std::vector<ArrowField> fields_;               // of a file, for its end
+  std::vector<std::array<int64_t, 3>> batches_;  // of a file: begin, bytes of the metadata, bytes of the body
 };
 
 }  // namespace tacho::format::arrow

@@ -218,7 +218,8 @@ class Texts {
 
 class ColumnsWriter {
  public:
-  ColumnsWriter(const AggregatePlan& plan, const ArrowPut& put) : plan_(plan), writer_(put) {}
+  ColumnsWriter(const AggregatePlan& plan, const ArrowOutput& output)
+      : plan_(plan), writer_(output.put, output.framing) {}
   Status run(ArrowNotes& notes);
 
  private:
@@ -299,8 +300,8 @@ Status ColumnsWriter::run(ArrowNotes& notes) {
 
 }  // namespace
 
-Status write_columns(const AggregatePlan& plan, const ArrowPut& put, ArrowNotes& notes) {
-  return ColumnsWriter(plan, put).run(notes);
+Status write_columns(const AggregatePlan& plan, const ArrowOutput& output, ArrowNotes& notes) {
+  return ColumnsWriter(plan, output).run(notes);
 }
 
 }  // namespace tacho::query

@@ -1,4 +1,4 @@
-// The answer to a statement as an Arrow IPC stream (format/arrow/stream.h).
+// The answer to a statement as an Arrow IPC stream or file (format/arrow/stream.h).
 //
 // Arrow gives every column one type, SQL gives every value its own. Whole numbers alone are int64, numbers among which
 // are reals double, texts utf8. A column without values has its declared type, or is null. Where a column holds numbers
@@ -25,6 +25,11 @@ struct AggregatePlan;
 /// Takes the next bytes of the stream; false = nobody reads them, which ends the answer without an error.
 using ArrowPut = format::arrow::StreamWriter::Put;
 
+struct ArrowOutput {
+  ArrowPut put;
+  format::arrow::Framing framing = format::arrow::Framing::kStream;
+};
+
 /// What the stream cannot show: sentences without their full stop.
 struct ArrowNotes {
   int64_t invalid_texts = 0;               // with bytes that are not UTF-8, which became U+FFFD
@@ -39,7 +44,8 @@ class ArrowRows {
   static constexpr size_t kRows = 1 << 14;
 
   /// `declared_settle`: values always have the type that their column's declaration names.
-  ArrowRows(ArrowPut put, bool declared_settle) : writer_(std::move(put)), declared_settle_(declared_settle) {}
+  ArrowRows(ArrowOutput output, bool declared_settle)
+      : writer_(std::move(output.put), output.framing), declared_settle_(declared_settle) {}
 
   /// Takes the rows of one run of the statement.
   RowSink sink();
@@ -76,6 +82,6 @@ class ArrowRows {
 };
 
 /// Makes a stream of columns of one table, without SQLite: `plan` is parse_columns()'.
-Status write_columns(const AggregatePlan& plan, const ArrowPut& put, ArrowNotes& notes);
+Status write_columns(const AggregatePlan& plan, const ArrowOutput& output, ArrowNotes& notes);
 
 }  // namespace tacho::query

@@ -134,7 +134,7 @@ class SqlSession : public Session {
   Status prepare_trace(std::shared_ptr<const trace::Trace> trace, std::string_view dialect);
   void limit(double seconds) override { limit_ = seconds; }
   Status run(const std::string& sql, const RowSink& sink) override;
-  Result<ArrowNotes> run_arrow(const std::string& sql, const ArrowPut& put) override;
+  Result<ArrowNotes> run_arrow(const std::string& sql, const ArrowOutput& output) override;
   Result<Explanation> explain(const std::string& sql, Answers answers) override;
   Result<report::Answer> schema() override;
   std::string_view dialect() const override { return dialect_; }
@@ -301,7 +301,7 @@ bool types_hold(const Statement& statement, const Module& tables, std::string_vi
          });
 }
 
-Result<ArrowNotes> SqlSession::run_arrow(const std::string& text, const ArrowPut& put) {
+Result<ArrowNotes> SqlSession::run_arrow(const std::string& text, const ArrowOutput& output) {
   const Statement asked(text);
   TACHO_ASSIGN(Desk * desk, desk_for(asked));
   const Statement statement(asked.without_schema(dialect_));
@@ -310,10 +310,10 @@ Result<ArrowNotes> SqlSession::run_arrow(const std::string& text, const ArrowPut
   ArrowNotes notes;
   if (choice.engine == Engine::kColumns && choice.plan->aggregates.empty()) {
     TACHO_ASSIGN(const sqlite::Statement check, sqlite::prepare(desk->connection.get(), statement.text()));
-    TACHO_TRY(write_columns(*choice.plan, put, notes));
+    TACHO_TRY(write_columns(*choice.plan, output, notes));
     return notes;
   }
-  ArrowRows rows(put, choice.engine == Engine::kVirtual && types_hold(asked, *desk->module, dialect_));
+  ArrowRows rows(output, choice.engine == Engine::kVirtual && types_hold(asked, *desk->module, dialect_));
   TACHO_TRY(run(text, rows.sink()));
   if (rows.again()) TACHO_TRY(run(text, rows.sink()));
   TACHO_TRY(rows.end(notes));

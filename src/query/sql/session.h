@@ -35,8 +35,8 @@ class Session {
   virtual Status run(const std::string& sql, const RowSink& sink) = 0;
   /// Statements in SQLite that run longer fail from now on; 0 = no limit.
   virtual void limit(double seconds) = 0;
-  /// The same as an Arrow IPC stream. What it cannot show is in the result.
-  virtual Result<ArrowNotes> run_arrow(const std::string& sql, const ArrowPut& put) = 0;
+  /// The same as an Arrow IPC stream or file. What it cannot show is in the result.
+  virtual Result<ArrowNotes> run_arrow(const std::string& sql, const ArrowOutput& output) = 0;
   /// Says which engine run() or run_arrow() would use, without running the statement. Errors: SQL's own.
   virtual Result<Explanation> explain(const std::string& sql, Answers answers = Answers::kRows) = 0;
   /// The tables and views that unqualified names mean: name, "table" or "view", and columns.

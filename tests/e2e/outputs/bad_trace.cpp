@@ -220,6 +220,34 @@ void many_names(TraceMaker& make, int64_t names) {
   }
 }
 
+// Each sample has a stack of its own, of five out of 160 functions; every fourth launches a kernel.
+void many_stacks(TraceMaker& make, int64_t stacks) {
+  const int64_t process = make.process(100), device = make.device("GPU"), thread = make.thread_track(process, 100);
+  const int64_t queue = make.queue_track(process, device, 7), kernel = make.kernel("kernel");
+  const int64_t call = make.function("launch", event::Domain::kCudaRuntime);
+  constexpr int64_t kFunctions = 32, kDepth = 5;
+  std::map<std::pair<int64_t, int64_t>, int64_t> known;  // a caller's stack and the function: the stack
+  for (int64_t i = 0; i < stacks; ++i) {
+    int64_t stack = 0, left = i;
+    for (int64_t depth = kDepth; depth-- > 0; left /= kFunctions) {
+      const std::string name = "function " + std::to_string(depth) + " " + std::to_string(left % kFunctions);
+      const int64_t frame = make.frame(event::FrameKind::kNative, name);
+      if (depth == 0) {
+        stack = make.stack(stack, frame);  // no other stack is like it
+        break;
+      }
+      int64_t& row = known[{stack, frame}];
+      if (row == 0) row = make.stack(stack, frame);
+      stack = row;
+    }
+    const bool launches = i % 4 == 0;
+    make.sample(thread, kStart + i * 1000, 1000, stack, launches ? i + 1 : 0);
+    if (!launches) continue;
+    make.call(thread, kStart + i * 1000, 50, call, i + 1);
+    make.dispatch(queue, kStart + i * 1000 + 100, 500, kernel, i + 1, i);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -233,6 +261,7 @@ int main(int argc, char** argv) {
       {"process_alone", process_alone},
       {"one_pid", one_pid},
       {"many_names", many_names},
+      {"many_stacks", many_stacks},
   };
   const auto chosen = argc < 3 ? kCases.end() : kCases.find(argv[2]);
   if (chosen == kCases.end()) return std::fprintf(stderr, "usage: bad_trace FILE CASE [NUMBER]\n"), 2;

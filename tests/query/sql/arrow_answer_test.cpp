@@ -13,7 +13,7 @@ using report::Cell;
 class OneColumn {
  public:
   explicit OneColumn(bool settled = false)
-      : rows_([this](std::string_view bytes) { return taken_ += bytes, listening_; }, settled) {}
+      : rows_({[this](std::string_view bytes) { return taken_ += bytes, listening_; }}, settled) {}
 
   void run(size_t count, const std::function<Cell(size_t)>& value, const std::string& declared = "") {
     const RowSink sink = rows_.sink();

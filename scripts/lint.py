@@ -43,7 +43,7 @@ VERBS = frozenset("""
     divide document draw drop embed enable encode end enter escape evaluate exclude expand expect explain export extend extract fail
     fetch fill find fit fix flatten flush fold follow forbid format free fuzz gather generate give group grow guard handle
     harden head
-    hide hold honour ignore import include index inline insert install interpose introduce join judge keep label lay leave let
+    hide hold honour ignore import include index inline insert install interpose introduce join judge keep label lay lead leave let
     lift limit link lint list load lock log look lower make map mark match measure mend merge mirror move name normalise note
     number open order pack parse part pass pin plan plant pool prefer prepare print probe profile promise prove pull push put query
     quote raise read rebuild record recover redraw reduce refer reflow refuse reject relate release remember remove rename
@@ -178,7 +178,7 @@ def areas():
     folders = [path.relative_to(ROOT) for top in ("src", "tests", "docs", "scripts") for path in (ROOT / top).rglob("*") if path.is_dir()]
     commands = re.findall(r"^TACHO_COMMAND\((\w+)", (ROOT / "src/cli/commands.def").read_text(), re.M)
     tops = [path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")]
-    return {"ci", "tree", "build", *tops, *commands, *(path.name for path in folders),
+    return {"ci", "tree", "build", "lint", *tops, *commands, *(path.name for path in folders),
             *(path.relative_to("src").as_posix() for path in folders if path.parts[0] == "src")}
 
 
@@ -196,7 +196,7 @@ def check_subjects(options):
         verb = summary.split(" ", 1)[0]
         if not colon:
             wrong.append(f"{commit} {subject}: there is no area before a colon")
-        elif area not in known:
+        elif not known.issuperset(area.split(", ")):
             wrong.append(f"{commit} {subject}: \"{area}\" is no folder and no command")
         elif verb not in VERBS:
             wrong.append(f"{commit} {subject}: the summary begins with a verb in the imperative; \"{verb}\" is not in VERBS of "

@@ -2,7 +2,8 @@
  * that only the work advances. A kernel named "..._N" takes N ns, the first 10 launches of each one twice that. It counts
  * everything, and what a driver would punish: events that are recorded into or asked for during a capture.
  * fake_report() prints the counts. FAKE_CUDA_SPIN=N: each launch takes N turns of a loop on the host, too. FAKE_CUDA_FLOOR=NS: so
- * long an event takes on the device. FAKE_CUDA_IDLE=1: the device has ended everything by the time that it is asked. */
+ * long an event takes on the device. FAKE_CUDA_IDLE=1: the device has ended everything by the time that it is
+ * asked; FAKE_CUDA_LAG=N: it has not if an event was recorded N times in a row. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -28,7 +29,7 @@ struct Graph {
 };
 struct Event {
   double at;
-  int recorded, asked;
+  int times, asked; /* times: it was recorded since it was asked for last */
 };
 
 static pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -208,7 +209,7 @@ static int record(struct Event* event, void* stream, int per_thread) {
   if (queue(stream, per_thread)->capturing) ++g_events_in_captures;
   event->at = queue(stream, per_thread)->clock;
   queue(stream, per_thread)->clock += number("FAKE_CUDA_FLOOR");
-  event->recorded = 1;
+  ++event->times;
   event->asked = 0;
   pthread_mutex_unlock(&g_lock);
   return 0;
@@ -221,8 +222,10 @@ EXPORT int cuEventRecord_ptsz(void* event, void* stream) {
 }
 EXPORT int cuEventQuery(void* event) {
   if (g_captures > 0) ++g_asked_in_captures;
-  if (number("FAKE_CUDA_IDLE") != 0) return 0;
-  return ((struct Event*)event)->asked++ == 0 ? 600 : 0; /* the first time it has not ended */
+  struct Event* const asked = event;
+  const int reached = number("FAKE_CUDA_IDLE") != 0 || asked->times < number("FAKE_CUDA_LAG");
+  asked->times = 0;
+  return !reached && asked->asked++ == 0 ? 600 : 0; /* the first time it has not ended */
 }
 EXPORT int cuEventElapsedTime(float* ms, void* from, void* to) {
   *ms = (float)((((struct Event*)to)->at - ((struct Event*)from)->at) * 1e-6);

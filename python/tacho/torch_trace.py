@@ -433,7 +433,7 @@ class _Tracer:
     def hook_optimizers(self):
         """Marks say which memory parameters, gradients and states of optimizers are, after an optimizer's first two steps and
         whenever it has others: what a step allocates anew is known by the pass that does."""
-        module = getattr(self.torch.optim, "optimizer", None)
+        module = sys.modules.get("torch.optim.optimizer")  # torch.optim deletes its own name for it
         register = getattr(module, "register_optimizer_step_post_hook", None)
         if register is None:  # before 2.0
             sys.stderr.write("tacho: --memory: PyTorch %s has no hook of optimizers; parameters, gradients and their states are "

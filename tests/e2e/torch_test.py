@@ -350,6 +350,52 @@ class WithoutTorch(Base):
         self.assertGreater(rows["nn.Module.Conv2d.forward", "backward"]["Kernels"], 0)
 
 
+class Optimizers(harness.Case):
+    def test_marks_say_what_memory_holds(self):
+        """An optimizer's hook is found as in PyTorch, whose torch.optim has no name for the module that has it."""
+        script = self.folder / "optimizers.py"
+        script.write_text(OPTIMIZERS)
+        said = self.run_command(DEBIAN_PYTHON, script, SOURCE / "python" / "tacho").stdout.decode().split("\n")
+        once = ["parameter 100", "gradient 200", "optimizer state 300"]
+        self.assertEqual(said, once * 2 + ["", "third", ""])
+
+
+OPTIMIZERS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+import torch_trace
+from types import SimpleNamespace as Space
+
+
+class Library:
+    tacho_range_push_with = tacho_range_pop_from = None
+
+    def tacho_mark_with(self, text, attributes):
+        assert attributes._obj.category == b"memory"
+        print(text.decode(), attributes._obj.payload.integer)
+
+
+class Tensor:
+    def __init__(self, address, grad=None, device="cuda"):
+        self.address, self.grad, self.device = address, grad, Space(type=device)
+
+    def untyped_storage(self):
+        return Space(data_ptr=lambda: self.address)
+
+
+hooks = []
+sys.modules["torch.optim.optimizer"] = Space(register_optimizer_step_post_hook=hooks.append)
+torch = Space(version=Space(cuda="13.0", hip=None), __file__="/x/torch/__init__.py", optim=Space(), Tensor=Tensor)
+torch_trace._Tracer(torch, Library()).hook_optimizers()
+parameter = Tensor(100, Tensor(200))
+optimizer = Space(param_groups=[{"params": [parameter]}], state={parameter: {"exp_avg": Tensor(300), "step": Tensor(400, device="cpu"), "lr": 3}})
+for _ in range(2):
+    hooks[0](optimizer, (), {})
+print("\\nthird")
+hooks[0](optimizer, (), {})
+"""
+
 COMPILES = """
 import sys
 sys.path.insert(0, sys.argv[1])

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "analysis/memory/faults.h"
 #include "base/format.h"
 #include "base/saturating.h"
 #include "report/text.h"
@@ -53,7 +54,7 @@ void name_columns(Answer& answer, MemoryBy by) {
   if (tells_apart(by, MemoryBy::kOperator)) answer.columns.push_back({.name = "Operator", .title = "Operator"});
 }
 void name_cells(std::vector<Cell>& cells, const MemoryOwner& owner, MemoryBy by) {
-  if (tells_apart(by, MemoryBy::kUse)) cells.emplace_back(std::string(to_string(owner.use)));
+  if (tells_apart(by, MemoryBy::kUse)) cells.push_back(text(std::string(to_string(owner.use))));
   if (tells_apart(by, MemoryBy::kLine)) cells.push_back(text(owner.line));
   if (tells_apart(by, MemoryBy::kModule)) cells.push_back(text(owner.module));
   if (tells_apart(by, MemoryBy::kOperator)) cells.push_back(text(owner.operation));
@@ -65,13 +66,6 @@ const char* const kBefore = "(before the recording)";
 void before_cells(std::vector<Cell>& cells, MemoryBy by) {
   if (by == MemoryBy::kOwner || by == MemoryBy::kOwnerOfModules) cells.emplace_back();
   cells.emplace_back(std::string(kBefore));
-}
-
-std::string who(const MemoryOwner& owner) {
-  std::string name = owner.line;
-  if (!owner.operation.empty()) name += name.empty() ? owner.operation : fmt::format(" ({})", owner.operation);
-  if (name.empty()) name = owner.module.empty() ? "an unknown owner" : owner.module;
-  return name;
 }
 
 // All that an owner is told apart by.
@@ -351,44 +345,30 @@ std::vector<std::string> memory_sentences(const MemoryPlace& place, int64_t zero
 std::vector<std::string> memory_findings(const MemoryPlace& place, const MemoryReport& report) {
   std::vector<std::string> out;
   if (place.failures > 0) out.push_back(fmt::format("Memory ran out {}.", times(place.failures, "time", "times")));
-  constexpr int64_t kWorthwhile = 16 << 20;
-  if (place.peak < kWorthwhile) return out;
+  if (place.peak < kMemoryWorthwhile) return out;
+  const MemoryFaults faults = memory_faults(place, report);
   // One temporary that the peak would be lower without. What comes next to the peak in time is lower by at most that.
-  for (const MemoryOwner& owner : place.owners)
-    if (owner.use == MemoryUse::kTemporary && live(owner, 0) >= place.peak / 10 && count(owner, 0) <= 2) {
-      out.push_back(
-          fmt::format("Temporary memory of {} makes {} of the peak ({} %): without it the peak would be lower "
-                      "by that much at most.",
-                      who(owner), bytes(live(owner, 0)), report::format_fixed(percent(live(owner, 0), place.peak), 1)));
-      break;
-    }
-  const bool by_steps = report.steps > 1;
-  const int64_t parts = by_steps ? report.steps : 8;
-  if (!by_steps || parts >= 4)
-    for (const MemoryOwner& owner : memory_owners(place, MemoryBy::kOwner)) {
-      // What grows does so in most parts of the recording, and not in the last alone.
-      if (owner.steps < std::max<int64_t>(3, parts * 3 / 4) || live(owner, 1) < place.peak / 1000) continue;
-      out.push_back(fmt::format(
-          "Memory grows: {} allocated in {} of {} what was never freed, {} in all.", who(owner), owner.steps,
-          by_steps ? fmt::format("{} steps", parts) : fmt::format("{} equal parts of the recording", parts),
-          bytes(live(owner, 1))));
-    }
-  if (place.reserved_at_peak && place.reserved_most) {
-    const int64_t free = *place.reserved_most - place.peak;
-    if (free > 0 && percent(free, *place.reserved_most) >= 25)
-      out.push_back(
-          fmt::format("Fragmentation: the allocator reserved up to {}, {} % more than was ever live together. "
-                      "The allocator's setting expandable_segments:True often reduces it.",
-                      bytes(*place.reserved_most), report::format_fixed(percent(free, place.peak), 1)));
-  }
-  int64_t activations = 0;
-  for (const MemoryOwner& owner : place.owners)
-    if (owner.use == MemoryUse::kActivation) activations += live(owner, 0);
-  if (activations >= place.peak / 2)
+  if (faults.temporary && faults.temporary->bytes >= place.peak / 10)
+    out.push_back(fmt::format("Temporary memory of {} makes {} of the peak ({} %): without it the peak would be lower "
+                              "by that much at most.",
+                              faults.temporary->owner, bytes(faults.temporary->bytes),
+                              report::format_fixed(percent(faults.temporary->bytes, place.peak), 1)));
+  for (const MemoryFaults::Held& each : faults.growing)
+    out.push_back(fmt::format("Memory grows: {} allocated in {} of {} what was never freed, {} in all.", each.owner,
+                              each.steps,
+                              faults.by_steps ? fmt::format("{} steps", faults.parts)
+                                              : fmt::format("{} equal parts of the recording", faults.parts),
+                              bytes(each.bytes)));
+  if (percent(faults.idle, faults.reserved) >= 25)
+    out.push_back(fmt::format("Fragmentation: the allocator reserved up to {}, {} % more than was ever live together. "
+                              "The allocator's setting expandable_segments:True often reduces it.",
+                              bytes(faults.reserved), report::format_fixed(percent(faults.idle, place.peak), 1)));
+  if (faults.activations >= place.peak / 2)
     out.push_back(fmt::format("Activations are {} of the peak ({} %): checkpointing half of them would free up to {}, "
                               "and costs up to half of another forward pass.",
-                              bytes(activations), report::format_fixed(percent(activations, place.peak), 1),
-                              bytes(activations / 2)));
+                              bytes(faults.activations),
+                              report::format_fixed(percent(faults.activations, place.peak), 1),
+                              bytes(faults.activations / 2)));
   return out;
 }
 

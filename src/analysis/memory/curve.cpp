@@ -195,7 +195,10 @@ Status MemoryCurves::read(size_t buckets, MemoryReport& report) {
        trace::rows<A::track, A::start, A::dim, A::bytes, A::address, A::in_use, A::reserved>(trace_, status)) {
     const Shape& what = shape(row.dim);
     const int64_t process = trace::cell<column::Track::process>(trace_, row.track);
-    if (what.fails) ++sums_[sum_of(what, process)].facts.failures;
+    if (what.fails && what.level == kRuntime && what.device == 0)
+      ++unplaced_failures_[process];
+    else if (what.fails)
+      ++sums_[sum_of(what, process)].facts.failures;
     if (!what.allocates && !what.frees) continue;
     const size_t own = sum_of(what, process);
     const MemoryKey key{process, what.level, row.address};
@@ -242,7 +245,28 @@ Status MemoryCurves::read(size_t buckets, MemoryReport& report) {
   return {};
 }
 
+// A call that fails does not tell the device: that of the process's other memory, if that is on one only.
+void MemoryCurves::place_failures() {
+  for (const auto& each : unplaced_failures_) {
+    const int64_t process = each.first;
+    Sum* found = nullptr;
+    size_t fit = 0;
+    const auto look = [&](auto&& fits) {
+      for (Sum& sum : sums_)
+        if (sum.process == process && sum.level == kRuntime && fits(sum)) {
+          ++fit;
+          found = &sum;
+        }
+    };
+    look([](const Sum& sum) { return sum.memory == MemoryKind::kDevice; });
+    if (fit == 0) look([](const Sum& sum) { return sum.device != 0; });
+    if (fit != 1) found = &sums_[sum_of({.level = kRuntime, .memory = MemoryKind::kDevice}, process)];
+    found->facts.failures += each.second;
+  }
+}
+
 void MemoryCurves::finish(size_t buckets, MemoryReport& report) {
+  place_failures();
   for (Sum& sum : sums_) {
     // What nothing told was there before: what was freed and never allocated.
     if (!sum.told) {
@@ -265,6 +289,9 @@ void MemoryCurves::finish(size_t buckets, MemoryReport& report) {
     place.name = place_name(trace_, sum.device, sum.memory, sum.process, sum.level, several);
     place.process = sum.process;
     place.blocks = sum.level == kBlocks;
+    place.beneath = sum.level == kRuntime && sum.memory == MemoryKind::kDevice &&
+                    sum_of_.contains({sum.process, sum.device, kBlocks, sum.memory});
+    if (place.beneath) place.name += ", taken from the driver";
     place.peak = sum.peak;
     place.peak_time = sum.peak_row == 0 ? from_ : sum.peak_time;
     place.end = sum.live + sum.offset;

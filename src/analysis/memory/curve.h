@@ -90,13 +90,15 @@ class MemoryCurves {
   Status range(int64_t& from, int64_t& to) const;
   void change(Sum& sum, int64_t time, int64_t bytes, int64_t in_use, int64_t reserved);
   size_t bucket(int64_t time) const;
+  void place_failures();
   void finish(size_t buckets, MemoryReport& report);
 
   const trace::Trace& trace_;
   std::vector<Shape> shapes_;
   std::vector<Sum> sums_;
   std::map<std::tuple<int64_t, int64_t, int64_t, event::MemoryKind>, size_t> sum_of_;
-  std::vector<size_t> shown_;  // sums by place
+  std::vector<size_t> shown_;                     // sums by place
+  std::map<int64_t, int64_t> unplaced_failures_;  // by process
   int64_t from_ = 0, to_ = 0;
   size_t buckets_ = 1;
 };

@@ -26,6 +26,8 @@ class MemoryLines {
   uint32_t of_functions(std::span<const int64_t> functions);
   /// Of an operator's place, "/home/u/train.py:31".
   uint32_t of_place(std::string_view place);
+  /// "(no call stack)": a thread without functions that the recording knows, such as autograd's.
+  uint32_t without_stack() { return number("(no call stack)"); }
   /// Whether a stack lies in the optimizer, the backward or the forward pass, by torch's files; nullopt = it does not
   /// say.
   std::optional<OperatorPhase> phase_of_stack(int64_t stack);

@@ -190,6 +190,8 @@ class OwnerPass {
     if (made.line == 0 && call != nullptr)
       for (uint32_t at = call->node; at != 0 && made.line == 0; at = tree.nodes[at].parent)
         made.line = lines_.of_place(tree.texts[tree.nodes[at].place]);
+    // Where other blocks have stacks, that this one has none tells something: no function of Python was on its thread.
+    if (made.line == 0 && row.stack == 0 && trace_.rows(Table::kStack) > 1) made.line = lines_.without_stack();
     if (!made.known)
       if (const auto phase = lines_.phase_of_stack(row.stack)) {
         made.phase = *phase;
@@ -228,6 +230,7 @@ class OwnerPass {
   }
 
   void count(const Live& what, MemoryUse use, int64_t lifetime, bool never) {
+    if (report_.places[what.place].beneath) use = MemoryUse::kNone;
     Sums& sums = owners_[what.place][OwnerKey{what.line, what.node, what.name, use}];
     if (sums.live.empty()) sums.live.resize(moments());
     const auto put = [&](MemoryOwner::Amount& amount) {
@@ -319,6 +322,8 @@ std::string_view to_string(MemoryUse use) {
       return "temporary";
     case MemoryUse::kOther:
       return "other";
+    case MemoryUse::kNone:
+      return "";
   }
   return "other";
 }
@@ -333,8 +338,9 @@ Result<MemoryReport> memory_report(const trace::Trace& trace, const MemoryOption
   report.steps = static_cast<int64_t>(steps.size());
   OwnerPass pass(trace, options, curves, report, std::move(steps));
   TACHO_TRY(pass.run());
-  std::stable_sort(report.places.begin(), report.places.end(),
-                   [](const MemoryPlace& a, const MemoryPlace& b) { return a.peak > b.peak; });
+  std::stable_sort(report.places.begin(), report.places.end(), [](const MemoryPlace& a, const MemoryPlace& b) {
+    return a.beneath != b.beneath ? b.beneath : a.peak > b.peak;
+  });
   for (MemoryPlace& place : report.places) place.owners = memory_owners(place, MemoryBy::kOwner);
   return report;
 }

@@ -19,6 +19,7 @@ enum class MemoryUse : uint8_t {
   kActivation,  // allocated in the forward pass, and freed after the operator that did
   kTemporary,   // freed before the operator that allocated it had ended, or within the same backward pass or step
   kOther,       // none of these, or nothing is known
+  kNone,        // of memory that an allocator took: what it is for stands at the allocator's blocks
 };
 std::string_view to_string(MemoryUse use);
 
@@ -44,6 +45,9 @@ struct MemoryPlace {
   std::string name;     ///< "GPU 0: NVIDIA H100"
   int64_t process = 0;  ///< row
   bool blocks = false;  ///< of a framework's allocator; else what the runtime's calls allocated
+  /// What the runtime's calls allocated of a device on which the process has such an allocator too: mostly its
+  /// segments.
+  bool beneath = false;
   int64_t allocations = 0, frees = 0;
   int64_t before = 0;  ///< bytes live when the recording begins
   int64_t peak = 0, peak_time = 0, end = 0;
@@ -66,7 +70,7 @@ struct MemoryPlace {
 inline constexpr std::array<int64_t, 5> kLifetimes = {100'000, 1'000'000, 10'000'000, 100'000'000, 1'000'000'000};
 
 struct MemoryReport {
-  std::vector<MemoryPlace> places;  ///< by peak, highest first
+  std::vector<MemoryPlace> places;  ///< by peak, highest first; those beneath an allocator come last
   int64_t from = 0, to = 0;         ///< trace time of the first and the last allocation
   int64_t steps = 0;                ///< of training, as markers tell; 0 = no markers tell
 };

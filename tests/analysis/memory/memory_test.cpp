@@ -15,62 +15,11 @@
 
 #include "analysis/memory/answers.h"
 #include "base/format.h"
+#include "support/memory_maker.h"
 #include "trace/rows.h"
 
 namespace tacho::analysis {
 namespace {
-
-using event::AllocationLevel;
-using event::AllocationOperation;
-using event::kUnknown;
-namespace row = event::row;
-
-struct MemoryMaker {
-  std::unique_ptr<trace::TraceWriter> writer = trace::must(trace::TraceWriter::create_temporary());
-  int64_t process = writer->dimension(row::Process{.pid = 7, .name = writer->string("train")});
-  int64_t thread = writer->dimension(row::Thread{.process = process, .tid = 7});
-  int64_t track = writer->dimension(
-      row::Track{.kind = event::TrackKind::kThread, .process = process, .thread = thread, .native = 7});
-  int64_t device =
-      writer->dimension(row::Device{.kind = event::DeviceKind::kGpu, .index = 0, .name = writer->string("Fast")});
-
-  void add(int64_t time, AllocationOperation operation, int64_t address, int64_t bytes,
-           AllocationLevel level = AllocationLevel::kBlock, int64_t in_use = kUnknown, int64_t reserved = kUnknown,
-           const std::string& name = "tensor") {
-    const int64_t shape = writer->dimension(row::AllocationShape{.operation = operation,
-                                                                 .memory = event::MemoryKind::kDevice,
-                                                                 .device = device,
-                                                                 .name = writer->string(name),
-                                                                 .level = level});
-    writer->add(row::Allocation{.track = track,
-                                .start = time,
-                                .duration = 0,
-                                .dim = shape,
-                                .bytes = bytes,
-                                .address = address,
-                                .in_use = in_use,
-                                .reserved = reserved});
-  }
-  void allocate(int64_t time, int64_t address, int64_t bytes, int64_t in_use = kUnknown, int64_t reserved = kUnknown) {
-    add(time, AllocationOperation::kAllocate, address, bytes, AllocationLevel::kBlock, in_use, reserved);
-  }
-  void free(int64_t time, int64_t address, int64_t bytes = kUnknown, int64_t in_use = kUnknown,
-            int64_t reserved = kUnknown) {
-    add(time, AllocationOperation::kFree, address, bytes, AllocationLevel::kBlock, in_use, reserved);
-  }
-  void range(int64_t start, int64_t end, const char* name, const char* category) {
-    writer->add(row::Marker{.track = track,
-                            .start = start,
-                            .duration = end - start,
-                            .dim = writer->dimension(row::Label{.name = writer->string(name),
-                                                                .kind = event::MarkerKind::kPushPop,
-                                                                .domain = writer->string("torch"),
-                                                                .category = writer->string(category)})});
-  }
-  MemoryReport report(const MemoryOptions& options = {}) {
-    return trace::must(memory_report(*trace::must(writer->finish_and_open()), options));
-  }
-};
 
 MemoryUse use_of(const MemoryPlace& place, int64_t bytes) {
   for (const MemoryOwner& owner : place.owners)
@@ -121,6 +70,24 @@ TEST(Memory, SumsThatDoNotFollowAreGaps) {
   EXPECT_EQ(memory_doubts(place).size(), 1u);
 }
 
+TEST(Memory, WhatAnAllocatorTookComesLastAndHasNoCategories) {
+  MemoryMaker made;
+  made.add(5, AllocationOperation::kAllocate, 4096, 64 << 20, AllocationLevel::kRuntime);
+  made.allocate(10, 4096, 1 << 20);
+  made.add(20, AllocationOperation::kOutOfMemory, 0, kUnknown, AllocationLevel::kRuntime);
+  const MemoryReport report = made.report();
+  ASSERT_EQ(report.places.size(), 2u);
+  EXPECT_EQ(report.places[0].name, "GPU 0: Fast, tensors");
+  EXPECT_EQ(report.places[1].name, "GPU 0: Fast, taken from the driver");
+  EXPECT_TRUE(report.places[1].beneath && !report.places[0].beneath);
+  ASSERT_EQ(report.places[1].owners.size(), 1u);
+  EXPECT_EQ(to_string(report.places[1].owners[0].use), "");
+  EXPECT_EQ(report.places[1].failures, 1);
+  // That it never frees is what it is for.
+  for (const std::string& sentence : memory_findings(report.places[1], report))
+    EXPECT_EQ(sentence, "Memory ran out 1 time.");
+}
+
 TEST(Memory, SegmentsAreTheReserveOfBlocksAndNoMemoryBeside) {
   MemoryMaker made;
   made.add(5, AllocationOperation::kAllocate, 4096, 1000, AllocationLevel::kSegment);
@@ -140,9 +107,9 @@ TEST(Memory, CallsOfTheRuntimeAreMemoryOfTheirOwn) {
   made.allocate(10, 4096, 400);
   const MemoryReport report = made.report();
   ASSERT_EQ(report.places.size(), 2u);
-  EXPECT_EQ(report.places[0].peak, 1000);
-  EXPECT_EQ(report.places[1].name, "GPU 0: Fast, tensors");
-  EXPECT_EQ(report.places[1].peak, 400);
+  EXPECT_EQ(report.places[0].name, "GPU 0: Fast, tensors");
+  EXPECT_EQ(report.places[0].peak, 400);
+  EXPECT_EQ(report.places[1].peak, 1000);
 }
 
 TEST(Memory, AddressesUsedAgainAndSizesThatAreUnknown) {

@@ -36,6 +36,14 @@ constexpr struct {
 };
 
 constexpr struct {
+  std::string_view family;
+  int64_t result;
+} kOutOfMemory[] = {
+#define TACHO_OUT_OF_MEMORY(family, result) {family, result},
+#include "vendor/vendors.def"
+};
+
+constexpr struct {
   Domain domain;
   std::string_view text;
   bool capital_follows;
@@ -118,6 +126,12 @@ bool call_failed(Domain domain, int64_t result) {
   if (api->failure == FailureRule::kPositive && result < 0) return false;
   return std::none_of(std::begin(kNoFailures), std::end(kNoFailures),
                       [&](const auto& known) { return known.result == result && known.family == api->family; });
+}
+
+bool out_of_memory(Domain domain, int64_t result) {
+  const std::string_view family = api_family(domain);
+  return std::any_of(std::begin(kOutOfMemory), std::end(kOutOfMemory),
+                     [&](const auto& known) { return known.result == result && known.family == family; });
 }
 
 Domain domain_by_prefix(std::string_view function) {

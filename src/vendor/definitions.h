@@ -28,6 +28,8 @@ std::string_view api_family(event::Domain domain);
 /// Whether `result`, a value of column result of table api, says that the call failed. False for event::kUnknown and
 /// where api_definition() has nothing.
 bool call_failed(event::Domain domain, int64_t result);
+/// Whether it says that there was no memory for the call.
+bool out_of_memory(event::Domain domain, int64_t result);
 
 /// The domain that a function belongs to by its name: "hipMalloc", "cuMemAlloc", "hsa_init". kUnknown = no vendor's.
 event::Domain domain_by_prefix(std::string_view function);

@@ -334,6 +334,24 @@ TEST_F(CuptiTest, NestedDriverCallsAreKeptApartAndLinked) {
   EXPECT_EQ(decoder.facts().unmatched, 0);
 }
 
+TEST_F(CuptiTest, CallsThatFoundNoMemoryAreToldAtOnce) {
+  decoder.name(NameSpace::kRuntimeFunction, 20, "cudaMalloc_v3020");
+  Buffer buffer(130001);
+  buffer.api(false, 20, 100, 110, 1);
+  for (uint32_t i = 2; i < 22; ++i) buffer.api(false, 20, 100 * i, 100 * i + 10, i, 42, 2);
+  buffer.api(false, 211, 5000, 5010, 30, 42, 1);  // another failure
+  buffer.give(decoder);
+  ASSERT_EQ(writer.facts[Table::kAllocation].size(), 20u);
+  const std::vector<int64_t>& shape = dim(Table::kAllocationShape, fact(Table::kAllocation)[column::Allocation::dim]);
+  EXPECT_EQ(shape[column::AllocationShape::operation], static_cast<int64_t>(event::AllocationOperation::kOutOfMemory));
+  EXPECT_EQ(writer.text(shape[column::AllocationShape::name]), "cudaMalloc");
+  EXPECT_EQ(fact(Table::kAllocation)[column::Allocation::bytes], event::kUnknown);
+  ASSERT_EQ(writer.facts[Table::kNote].size(), 8u) << "the first ones are noted";
+  EXPECT_EQ(writer.text(fact(Table::kNote)[column::Note::text]),
+            "cudaMalloc found no memory (result 2); tacho memory shows who held it");
+  EXPECT_EQ(writer.flushes, 8);
+}
+
 TEST_F(CuptiTest, LaunchesWithoutKernelsAreCountedButNotCapturedOnes) {
   Buffer buffer(130001);
   buffer.api(false, 211, 100, 110, 1).kernel(216, 0x7000, 200, 210, 1);

@@ -40,7 +40,10 @@ class MemoryWriter : public trace::TraceWriter {
   }
   void lose(int64_t, Table, event::LossReason reason, int64_t count) override { losses[reason] += count; }
   void note(int64_t, event::NoteSeverity, std::string_view text) override { notes.emplace_back(text); }
-  Status flush() override { return {}; }
+  Status flush() override {
+    ++flushes;
+    return {};
+  }
   int64_t rows(Table table) const override {
     const auto found = facts.find(table);
     return found == facts.end() ? 0 : static_cast<int64_t>(found->second.size());
@@ -56,6 +59,7 @@ class MemoryWriter : public trace::TraceWriter {
   std::map<Table, std::vector<std::vector<int64_t>>> dimensions, facts;
   std::map<event::LossReason, int64_t> losses;
   std::vector<std::string> notes;
+  int flushes = 0;
 
  private:
   std::map<std::string, int64_t> strings_;

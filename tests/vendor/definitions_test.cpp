@@ -36,6 +36,19 @@ TEST(Definitions, EveryDomainIsAnApiOrKnownToBeNone) {
   EXPECT_EQ(api_definition(static_cast<Domain>(255)), nullptr);
 }
 
+TEST(Definitions, ResultsThatMeanNoMemory) {
+  EXPECT_TRUE(out_of_memory(Domain::kCudaRuntime, 2));
+  EXPECT_TRUE(out_of_memory(Domain::kCudaDriver, 2));
+  EXPECT_TRUE(out_of_memory(Domain::kHipRuntime, 2));
+  EXPECT_TRUE(out_of_memory(Domain::kOpenCL, -4));
+  EXPECT_TRUE(out_of_memory(Domain::kOpenCL, -6));
+  EXPECT_FALSE(out_of_memory(Domain::kOpenCL, 2));
+  EXPECT_FALSE(out_of_memory(Domain::kCudaRuntime, 0));
+  EXPECT_FALSE(out_of_memory(Domain::kCudaRuntime, 700));
+  EXPECT_FALSE(out_of_memory(Domain::kMpi, 2));
+  EXPECT_FALSE(out_of_memory(Domain::kUnknown, event::kUnknown));
+}
+
 TEST(Definitions, ResultsFailByTheRuleOfTheirApi) {
   constexpr auto kMost = std::numeric_limits<int64_t>::max();
   struct {

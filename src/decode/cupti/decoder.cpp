@@ -132,6 +132,7 @@ void CuptiDecoder::name(event::NameSpace space, uint64_t number, std::string_vie
       const std::string_view plain = plain_name(text, driver);
       entry.row = writer_.dimension(row::Function{
           .name = writer_.string(plain), .domain = driver ? event::Domain::kCudaDriver : event::Domain::kCudaRuntime});
+      entry.name = plain;
       using Role = Callback::Role;
       const auto starts = [&](std::string_view prefix) { return plain.starts_with(prefix); };
       entry.tells = vendor::call_role(plain);
@@ -534,6 +535,8 @@ void CuptiDecoder::emit_call(const Thread& owner, bool driver, const Call& call,
               .end = call.end,
               .role = call.result == 0 ? callback(driver, call.callback).tells : event::CallRole::kPlain});
   writer_.add(row);
+  memory_failures_.returned(driver ? event::Domain::kCudaDriver : event::Domain::kCudaRuntime, row,
+                            [&] { return std::string_view(callback(driver, call.callback).name); });
 }
 
 // The number of the string that names the function, 0 or 1 for a call of the runtime or the driver, then the

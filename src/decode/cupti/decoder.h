@@ -15,6 +15,7 @@
 
 #include "base/text/name_filter.h"
 #include "decode/block_decoder.h"
+#include "decode/memory_failures.h"
 #include "decode/process_context.h"
 #include "decode/records/left_out.h"
 #include "event/records.h"
@@ -100,6 +101,7 @@ class CuptiDecoder : public BlockDecoder {
   };
   struct Callback {
     int64_t row = 0;  // of table function
+    std::string name;
     event::CallRole tells = event::CallRole::kPlain;
     enum class Role : uint8_t { kPlain, kLaunch, kGraphLaunch, kBeginCapture, kEndCapture } role = Role::kPlain;
   };
@@ -156,6 +158,7 @@ class CuptiDecoder : public BlockDecoder {
   ProcessContext& process_;
   trace::TraceWriter& writer_;
   trace::WorkTimes work_{writer_};
+  MemoryFailures memory_failures_{process_, writer_};
   CuptiFacts facts_;
   std::array<uint32_t, cupti::kKinds> sizes_{};  // as the target reported them
   std::array<int64_t, cupti::kKinds + 1> unknown_{};

@@ -235,14 +235,16 @@ void ProcessState::take(const event::ApiRecord& record, const tape::BlockHeader&
               .start = start,
               .end = duration == kUnknown ? kUnknown : start + duration,
               .role = result == 0 ? vendor::call_role(event::function_name(domain, number)) : event::CallRole::kPlain});
-  writer_.add(row::Api{.track = caller.track,
-                       .start = start,
-                       .duration = duration,
-                       .dim = function(domain, number),
-                       .correlation = static_cast<int64_t>(record.correlation),
-                       .result = event::function_has_result(domain, number) ? result : kUnknown,
-                       .arguments = domain == event::Domain::kMpi ? shown_messages(caller, record.correlation)
-                                                                  : caller.take(args, record.correlation)});
+  const row::Api row{.track = caller.track,
+                     .start = start,
+                     .duration = duration,
+                     .dim = function(domain, number),
+                     .correlation = static_cast<int64_t>(record.correlation),
+                     .result = event::function_has_result(domain, number) ? result : kUnknown,
+                     .arguments = domain == event::Domain::kMpi ? shown_messages(caller, record.correlation)
+                                                                : caller.take(args, record.correlation)};
+  writer_.add(row);
+  memory_failures_.returned(domain, row, [&] { return event::function_name(domain, number); });
 }
 
 void ProcessState::take(const event::DispatchRecord& record, const tape::BlockHeader& block) {

@@ -18,6 +18,7 @@
 #include "base/number_map.h"
 #include "decode/block_decoder.h"
 #include "decode/clock_map.h"
+#include "decode/memory_failures.h"
 #include "decode/process_context.h"
 #include "decode/process_facts.h"
 #include "event/records.h"
@@ -219,6 +220,7 @@ class ProcessState : public ProcessContext {
   ProcessFacts facts_;
   Commands commands_;
   trace::WorkTimes work_{writer_};
+  MemoryFailures memory_failures_{*this, writer_};
   std::vector<Text> strings_;
   std::vector<Queue> queues_;
   std::vector<Kernel> kernels_;

@@ -150,6 +150,7 @@ void RocprofilerDecoder::operation(uint64_t number, std::string_view text) {
     entry.parameters = vendor::amd::find_hip_call(name);
   if (known.role == Role::kApi || known.role == Role::kApiWithResult)
     entry.row = writer_.dimension(row::Function{.name = writer_.string(name), .domain = known.domain});
+  entry.name = name;
   entry.tells = vendor::call_role(name);
 }
 
@@ -422,13 +423,16 @@ void RocprofilerDecoder::api(const Kind& kind, const std::byte* at, size_t size)
               .start = from,
               .end = time(end),
               .role = failed ? event::CallRole::kPlain : operation.tells});
-  writer_.add(row::Api{.track = thread(f.thread.read(at, size)),
-                       .start = from,
-                       .duration = time(end) - from,
-                       .dim = operation.row,
-                       .correlation = static_cast<int64_t>(correlation),
-                       .result = result,
-                       .arguments = arguments.empty() ? 0 : writer_.string(arguments)});
+  const row::Api row{.track = thread(f.thread.read(at, size)),
+                     .start = from,
+                     .duration = time(end) - from,
+                     .dim = operation.row,
+                     .correlation = static_cast<int64_t>(correlation),
+                     .result = result,
+                     .arguments = arguments.empty() ? 0 : writer_.string(arguments)};
+  writer_.add(row);
+  memory_failures_.returned(kinds_[static_cast<uint32_t>(sdk::any::kind.read(at, size))].domain, row,
+                            [&] { return std::string_view(operation.name); });
 }
 
 void RocprofilerDecoder::dispatch(const std::byte* at, size_t size) {

@@ -17,6 +17,7 @@
 #include "base/text/name_filter.h"
 #include "decode/block_decoder.h"
 #include "decode/clock_map.h"
+#include "decode/memory_failures.h"
 #include "decode/process_context.h"
 #include "decode/records/left_out.h"
 #include "event/records.h"
@@ -75,7 +76,8 @@ class RocprofilerDecoder : public BlockDecoder {
     event::Domain domain = event::Domain::kUnknown;
   };
   struct Operation {
-    int64_t row = 0;  // of table function, for calls
+    int64_t row = 0;   // of table function, for calls
+    std::string name;  // likewise
     event::CallRole tells = event::CallRole::kPlain;
     event::CopyDirection direction = event::CopyDirection::kUnknown;
     bool frees = false, has_result = false, begins = false, ends = false;
@@ -165,6 +167,7 @@ class RocprofilerDecoder : public BlockDecoder {
   ProcessContext& process_;
   trace::TraceWriter& writer_;
   trace::WorkTimes work_{writer_};
+  MemoryFailures memory_failures_{process_, writer_};
   PiecewiseLinear clock_;
   std::array<Kind, kMostKinds> kinds_{};
   tsl::robin_map<uint64_t, Operation> operations_;

@@ -10,6 +10,7 @@
 #include "analysis/kernels/device_facts.h"
 #include "base/format.h"
 #include "efficiency/kernel_names.h"
+#include "report/text.h"
 #include "trace/read/rows.h"
 #include "walk/time/span.h"
 
@@ -283,7 +284,9 @@ void judge(OperatorWork& row) {
                time = static_cast<double>(row.ns);
   row.percent = 100 * roof / time;
   row.lost_ns = std::max(0.0, time - roof);
-  if (row.kernels == 0 || time / static_cast<double>(row.kernels) < kShortestMean)
+  if (row.kernels == 0)
+    row.why = RoofDoubt::kCopies;
+  else if (time / static_cast<double>(row.kernels) < kShortestMean)
     row.why = RoofDoubt::kTooShort;
   else if (*row.percent > kHighest)
     row.why = RoofDoubt::kTooFast;
@@ -376,6 +379,8 @@ std::string_view to_string(RoofDoubt why) {
       return "no model";
     case RoofDoubt::kNoRoof:
       return "no roof";
+    case RoofDoubt::kCopies:
+      return "copies only";
     case RoofDoubt::kTooShort:
       return "too short";
     case RoofDoubt::kTooFast:
@@ -384,6 +389,43 @@ std::string_view to_string(RoofDoubt why) {
       return "traffic open";
   }
   return "";
+}
+
+Result<std::vector<std::string>> link_sentences(const trace::Trace& trace) {
+  TACHO_ASSIGN(const Products products, Products::load());
+  const Device device = device_of(trace, products);
+  std::vector<std::string> out;
+  if (device.product == nullptr || device.product->host_link.empty() || trace.aggregated()) return out;
+  constexpr int64_t kLarge = 1 << 20;  // smaller ones measure how long a copy takes to begin
+  struct Sum {
+    int64_t bytes = 0, ns = 0;
+  };
+  std::map<event::CopyDirection, Sum> sums;
+  using C = column::Copy;
+  Status status;
+  for (const auto& rows : trace::chunks<C::duration, C::dim, C::bytes>(trace, status))
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (rows.bytes[i] < kLarge || rows.duration[i] <= 0) continue;
+      const auto direction = event::from_cell<event::CopyDirection>(
+          trace.cell(Table::kCopyShape, rows.dim[i], column::CopyShape::direction));
+      if (direction != event::CopyDirection::kHostToDevice && direction != event::CopyDirection::kDeviceToHost)
+        continue;
+      add_saturating(sums[direction].bytes, rows.bytes[i]);
+      add_saturating(sums[direction].ns, rows.duration[i]);
+    }
+  TACHO_TRY(status);
+  for (const auto& [direction, sum] : sums) {
+    const double rate = static_cast<double>(sum.bytes) / static_cast<double>(sum.ns),
+                 percent = 100 * rate / device.product->host_rate;
+    if (percent > kHighest) continue;  // another link
+    out.push_back(fmt::format("Copies of 1 MiB and more from {} ran at {} GB/s, {} % of {} ({} GB/s in one direction), "
+                              "the link of {}.",
+                              direction == event::CopyDirection::kHostToDevice ? "host to device" : "device to host",
+                              report::format_fixed(rate, 2), report::format_fixed(percent, 1),
+                              device.product->host_link, report::format_fixed(device.product->host_rate, 2),
+                              device.product->name));
+  }
+  return out;
 }
 
 const OperatorWork* Efficiency::find(std::string_view name, std::string_view shapes,

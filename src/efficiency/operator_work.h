@@ -23,6 +23,7 @@ enum class RoofDoubt : uint8_t {
   kJudged,
   kNoModel,   ///< no model, or the inputs do not tell what its model needs
   kNoRoof,    ///< the device is not known and nothing in the trace stands in
+  kCopies,    ///< the device copies and runs no kernel
   kTooShort,  ///< its kernels take less than kShortestMean on average
   kTooFast,   ///< faster than the roof: shapes, times or caches
   kOpen,      ///< its traffic is known as a range that holds its time
@@ -95,6 +96,11 @@ Result<Efficiency> efficiency_of(const trace::Trace& trace, const analysis::Oper
 
 /// The name of the GPU that the trace has work of; "" = none, or GPUs of several names.
 std::string device_name(const trace::Trace& trace);
+
+/// Copies between host and device of a trace against the link between them: "Copies from host to device ran at 24.70
+/// GB/s, 39.2 % of PCIe 5.0 x16 (63.00 GB/s in one direction), the link of H100 SXM." Empty without such copies of at
+/// least 1 MiB, whose rate is counted, or where the link is not known.
+Result<std::vector<std::string>> link_sentences(const trace::Trace& trace);
 
 /// Collects the kernels of each node while operator_tree() runs.
 class KernelsOfNodes {

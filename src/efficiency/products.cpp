@@ -18,8 +18,16 @@ class ProductReader : metric::YamlReader {
   Result<std::vector<Product>> read(std::string_view yaml) {
     return metric::guarded(file_, [&]() -> Result<std::vector<Product>> {
       TACHO_ASSIGN(const YAML::Node root, metric::load_document(yaml, file_));
-      TACHO_ASSIGN(const Fields keys, fields(root, "the file", {"products"}));
+      TACHO_ASSIGN(const Fields keys, fields(root, "the file", {"links", "products"}));
       std::vector<Product> products;
+      if (const YAML::Node* const list = find(keys, "links"))
+        for (const YAML::Node& node : items(*list)) {
+          TACHO_ASSIGN(const Fields link, fields(node, "a link", {"link", "rate"}));
+          if (find(link, "link") == nullptr || find(link, "rate") == nullptr)
+            return fail_at(node, "a link has a name and a rate");
+          TACHO_ASSIGN(const std::string name, text(*find(link, "link"), "link"));
+          TACHO_ASSIGN(links_[name], rate(*find(link, "rate"), "rate"));
+        }
       if (const YAML::Node* const list = find(keys, "products"))
         for (const YAML::Node& node : items(*list)) {
           TACHO_ASSIGN(Product product, read_product(node));
@@ -33,7 +41,7 @@ class ProductReader : metric::YamlReader {
   Result<Product> read_product(const YAML::Node& node) {
     TACHO_ASSIGN(const Fields keys, fields(node, "a product",
                                            {"product", "names", "units", "memory", "matrix", "vector", "achievable",
-                                            "bandwidth", "source"}));
+                                            "bandwidth", "host-link", "source"}));
     for (const std::string_view key : {"product", "names", "units", "matrix", "vector", "bandwidth", "source"})
       if (find(keys, key) == nullptr) return fail_at(node, "a product lacks \"{}\"", key);
     Product product;
@@ -42,6 +50,12 @@ class ProductReader : metric::YamlReader {
     TACHO_ASSIGN(product.units, number(*find(keys, "units"), "units"));
     TACHO_ASSIGN(product.source, text(*find(keys, "source"), "source"));
     TACHO_ASSIGN(product.bandwidth, rate(*find(keys, "bandwidth"), "bandwidth"));
+    if (const YAML::Node* const link = find(keys, "host-link")) {
+      TACHO_ASSIGN(product.host_link, text(*link, "host-link"));
+      const auto known = links_.find(product.host_link);
+      if (known == links_.end()) return fail_at(*link, "{} is none of the links", product.host_link);
+      product.host_rate = known->second;
+    }
     if (const YAML::Node* const memory = find(keys, "memory")) {
       const std::vector<YAML::Node> ends = items(*memory);
       if (ends.size() != 2) return fail_at(*memory, "memory needs the least and the most GB");
@@ -69,6 +83,8 @@ class ProductReader : metric::YamlReader {
     }
     return {};
   }
+
+  std::map<std::string, double> links_;
 };
 
 std::string plain(std::string_view text) {

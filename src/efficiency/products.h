@@ -20,6 +20,8 @@ struct Product {
   double memory_least = 0, memory_most = 0;                ///< GB; 0 = not told
   std::map<Precision, double> matrix, vector, achievable;  ///< TFLOP/s, dense
   double bandwidth = 0;                                    ///< TB/s
+  std::string host_link;                                   ///< "PCIe 5.0 x16"; "" = servers differ
+  double host_rate = 0;                                    ///< GB/s of it in one direction
   std::string source;
 };
 

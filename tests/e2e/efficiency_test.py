@@ -7,6 +7,7 @@ import io
 import json
 
 from harness import Case, DATA, TACHO, main, need_data
+from torch_file import TorchFile
 
 TRACES = DATA / "traces"
 BYTES = {"c10::BFloat16": 2, "c10::Half": 2, "float": 4, "double": 8}
@@ -204,6 +205,36 @@ class Recorded(Efficiency):
                                             "ts": 1000.0 + i * 2000, "dur": 2000.0})
         said = self.run_command(TACHO, "stats", self.write(document), "--by", "operator", "--input-shapes").stdout.decode()
         self.assertIn("Matrix work of a step: 1.10 TFLOP (10 steps of 2.00 ms), 55.6 % of what the data sheet's bf16 rate would do", " ".join(said.split()))
+
+
+class Copies(Efficiency):
+    def test_against_their_link(self):
+        file = TorchFile()
+        for _ in range(10):
+            file.copy("HtoD", 64 << 20, 1500)
+            file.copy("DtoH", 64 << 20, 4000)
+            file.copy("HtoD", 4096, 500)  # too small to count
+        path = file.write(self.folder / "t.json")
+        said = " ".join(self.run_command(TACHO, "stats", path, "--by", "copy").stdout.decode().split())
+        self.assertIn("Copies of 1 MiB and more from host to device ran at 44.74 GB/s, 71.0 % of PCIe 5.0 x16 (63.00 GB/s in one direction), "
+                      "the link of H100 SXM.", said)
+        self.assertIn("from device to host ran at 16.78 GB/s, 26.6 %", said)
+        # A device that nobody knows has no link, and a rate beyond the link's was of another one.
+        for document in (file.document(), TorchFile().document()):
+            document["deviceProperties"][0]["name"] = "Warp 9"
+            document["deviceProperties"][0]["numSms"] = 7
+            path.write_text(json.dumps(document))
+            self.assertNotIn("PCIe", self.run_command(TACHO, "stats", path, "--by", "copy").stdout.decode())
+        fast = TorchFile()
+        fast.copy("HtoD", 64 << 20, 500)
+        self.assertNotIn("PCIe", self.run_command(TACHO, "stats", fast.write(path), "--by", "copy").stdout.decode())
+
+    def test_an_operator_that_only_copies(self):
+        file = TorchFile()
+        for _ in range(10):
+            with file.op("aten::copy_", [[1 << 24], [1 << 24], []], ["float", "float", "Scalar"], ["", "", "False"]):
+                file.copy("HtoD", 64 << 20, 1500)
+        self.assertEqual(self.operators(file.write(self.folder / "t.json"))[0]["NotJudged"], "copies only")
 
 
 class Planted(Efficiency):

@@ -198,6 +198,37 @@ TEST(Products, AreFoundByNameOrByWhatTheyAre) {
   EXPECT_EQ(products->named("warp drive"), nullptr);
 }
 
+TEST(Products, HaveTheLinkToTheirHost) {
+  const auto products = Products::load();
+  ASSERT_TRUE(products);
+  EXPECT_EQ(products->named("MI300X")->host_link, "PCIe 5.0 x16");
+  EXPECT_EQ(products->named("MI300X")->host_rate, 63);
+  EXPECT_EQ(products->named("A100 SXM 80 GB")->host_rate, 31.5);
+  EXPECT_EQ(products->named("MI300A")->host_link, "") << "it is its own host";
+  EXPECT_FALSE(Products::parse("links: [{link: A}]\nproducts: []", "p"));
+  EXPECT_FALSE(Products::parse("products: [{product: P, names: [P], units: 1, matrix: {}, vector: {}, bandwidth: 1, "
+                               "host-link: Rope, source: s}]",
+                               "p"));
+}
+
+TEST(Inputs, TakesListsAndTypesThatItDoesNotKnow) {
+  const auto lists = inputs("[[[1024], [64, 64]], [], [[]]]", R"([["float", "Unheard"], "TensorList", ["float"]])");
+  ASSERT_EQ(lists.size(), 3u);
+  EXPECT_TRUE(lists[0].list);
+  ASSERT_EQ(lists[0].tensors.size(), 2u);
+  EXPECT_EQ(lists[0].tensors[1].type.precision, Precision::kUnknown);
+  EXPECT_TRUE(lists[1].list && lists[1].tensors.empty());
+  // An element of unknown size has no bytes, so there is no work; nothing is taken for 4 bytes.
+  EXPECT_FALSE(models().work("aten::mm", inputs("[[8, 4], [4, 2]]", R"(["Unheard", "Unheard"])")));
+  EXPECT_FALSE(models().work("aten::mm", inputs("[[8, 4]]", R"(["float"])")));
+  EXPECT_FALSE(models().work("aten::mm", inputs("[[[8, 4]], [[4, 2]]]", R"([["float"], ["float"]])")));
+  EXPECT_FALSE(models().work("aten::mm", inputs("[[8, 4], [5, 2]]", R"(["float", "float"])"))) << "4 is not 5";
+  EXPECT_FALSE(models().work("aten::mm", {}));
+  EXPECT_FALSE(read_inputs(R"([["s0", 4]])", R"(["float"])", "", ""));
+  EXPECT_FALSE(read_inputs("[[[1], 2]]", R"([["float"]])", "", "")) << "a list with an entry that is no shape";
+  EXPECT_FALSE(read_inputs("[[[-1]]]", R"([["float"]])", "", ""));
+}
+
 TEST(Products, PeaksAreThoseOfTheEngineAndPrecision) {
   const auto products = Products::load();
   ASSERT_TRUE(products);

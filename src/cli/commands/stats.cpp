@@ -490,6 +490,11 @@ int name_stats(const std::string& file, const std::string& by_text, const analys
   Answer answer = name_answer(*table, bytes, options.per_shape && *by == analysis::By::kKernel,
                               overlap ? std::string_view() : rows_of(*by));
   answer.notes = name_notes(*table, *by);
+  if (*by == analysis::By::kCopy) {
+    auto links = efficiency::link_sentences(**trace);
+    if (!links) return complain(kBadInput, links.error().message);
+    for (std::string& sentence : *links) answer.notes.push_back(std::move(sentence));
+  }
   if (bytes) {
     std::vector<analysis::StatRow> rows;
     for (size_t i = 0; i < table->size(); ++i) rows.push_back(table->row(i));

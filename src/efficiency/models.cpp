@@ -265,6 +265,11 @@ std::string_view Models::source(std::string_view name) const {
   return model == nullptr ? std::string_view() : model->source;
 }
 
+bool Models::matrix(std::string_view name) const {
+  const Model* const model = find(name);
+  return model != nullptr && model->matrix;
+}
+
 bool Models::same_type(std::string_view name) const {
   const Model* const model = find(name);
   return model != nullptr && model->same_type;
@@ -284,7 +289,9 @@ std::optional<CallWork> Models::work(std::string_view name, std::span<const Oper
   work.flops = evaluation.value(*model->flops);
   work.bytes = evaluation.value(*model->bytes);
   work.bytes_most = model->bytes_most ? evaluation.value(*model->bytes_most) : work.bytes;
-  if (!believable(work.flops) || !believable(work.bytes) || !(work.bytes_most >= work.bytes)) return std::nullopt;
+  if (!believable(work.flops) || !believable(work.bytes) || !believable(work.bytes_most) ||
+      work.bytes_most < work.bytes)
+    return std::nullopt;
   for (size_t i = 0; i < model->output.size(); ++i) {
     const double value = evaluation.value(model->output[i]);
     work.output[i] = believable(value) ? value : 0;

@@ -70,6 +70,8 @@ class Models {
   static Result<Models> parse(std::string_view yaml, std::string_view file);
 
   bool has(std::string_view name) const { return find(name) != nullptr; }
+  /// Whether tensor cores or matrix cores can do what the operator computes; false without a model.
+  bool matrix(std::string_view name) const;
   /// Where the operator's formulas come from; "" without a model.
   std::string_view source(std::string_view name) const;
   /// Whether the operator's tensors all have one type, so that shapes and a type are enough.

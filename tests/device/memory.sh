@@ -2,7 +2,8 @@
 # Who holds memory, on this machine's NVIDIA GPU: the sum of live bytes beside torch.cuda.memory_allocated() at every step, snapshots
 # of torch beside its own statistics, out of memory, and what --memory costs on top of --torch-trace.
 # Needs a build (TACHO_BUILD, default ../../build) and a Python with a torch for CUDA.
-#   memory.sh         OUT: folder for results (default .)            about four minutes
+#   memory.sh         OUT: folder for results (default .)            about three minutes
+#   memory.sh cost    only what --memory costs                       less than two minutes
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=${TACHO_BUILD:-$here/../../build}
@@ -16,4 +17,4 @@ if [ ! -e "$build/bin/tacho" ]; then
   echo "memory.sh: $build/bin/tacho is missing: build first" >&2
   exit 1
 fi
-exec python3 "$here/memory.py" --build "$build" --out "$out"
+exec python3 "$here/memory.py" --build "$build" --out "$out" ${1:+--part "$1"}

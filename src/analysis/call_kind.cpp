@@ -58,9 +58,17 @@ CallKind call_kind(event::Domain domain, std::string_view function) {
   return CallKind::kOther;
 }
 
-bool is_loader(std::string_view name) {
+HostWork host_work(std::string_view name) {
   const std::string text = lower_case(name);
-  return has_one(text, {"dataloader", "data_loader", "data loading", "load_batch", "next_batch", "data_load"});
+  if (has_one(text, {"dataloader", "data_loader", "data loading", "load_batch", "next_batch", "data_load"}))
+    return HostWork::kLoading;
+  if (has_one(text, {"(dynamo_timed)", "convert_frame.py(", "compile_inner", "triton/compiler/compiler.py(",
+                     "_do_compile", "backend_compile", "xlacompile", "xla_compile", "pjit_compile"}))
+    return HostWork::kCompiling;
+  if (text == "python gc" ||
+      has_one(text, {"<built-in function collect>", "<built-in method collect", "gc.collect", "garbage collect"}))
+    return HostWork::kCollecting;
+  return HostWork::kNone;
 }
 
 }  // namespace tacho::analysis

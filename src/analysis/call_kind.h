@@ -24,8 +24,14 @@ inline constexpr size_t kCallKinds = static_cast<size_t>(CallKind::kNone);  // t
 /// By the lists of vendors.def; kOther for a function that they do not have.
 CallKind call_kind(event::Domain domain, std::string_view function);
 
-/// A range or function in which a data loader hands out its next batch: "enumerate(DataLoader)#...", "dataloader",
-/// "load_batch".
-bool is_loader(std::string_view name);
+/// What the host does in a range or function, where its name tells.
+enum class HostWork : uint8_t {
+  kLoading,     ///< a data loader hands out its next batch: "enumerate(DataLoader)#...", "dataloader", "load_batch"
+  kCompiling,   ///< a compiler of models works: TorchDynamo's "(dynamo_timed)", Triton's compile, XLA
+  kCollecting,  ///< Python's garbage collector: "Python GC" of torch.profiler, gc.collect()
+  kNone,
+};
+inline constexpr size_t kHostWorks = static_cast<size_t>(HostWork::kNone);
+HostWork host_work(std::string_view name);
 
 }  // namespace tacho::analysis

@@ -36,6 +36,34 @@ std::optional<ResultTile> tile_of(std::string_view name) {
   return std::nullopt;
 }
 
+int splits_of(std::string_view name) {
+  // "_GSU4_"; "GSUAMBSK" is how its parts are added.
+  for (size_t at = name.find("_GSU"); at != std::string_view::npos; at = name.find("_GSU", at + 1)) {
+    int splits = 0;
+    const char* const from = name.data() + at + 4;
+    if (std::from_chars(from, name.data() + name.size(), splits).ec == std::errc{} && splits >= 1 && splits <= 1024)
+      return splits;
+  }
+  return 1;
+}
+
+std::optional<int64_t> head_elements_of(std::string_view name) {
+  const auto number_at = [&](size_t at) -> std::optional<int64_t> {
+    if (name.substr(at).starts_with("(int)")) at += 5;
+    int64_t value = 0;
+    const bool read = std::from_chars(name.data() + at, name.data() + name.size(), value).ec == std::errc{};
+    return read && value >= 8 && value <= 1024 ? std::optional(value) : std::nullopt;
+  };
+  for (const std::string_view before :
+       {"Flash_fwd_kernel_traits<", "Flash_bwd_kernel_traits<", "Flash_kernel_traits<", "flash_fwd_hdim"})
+    if (const size_t at = name.find(before); at != std::string_view::npos) return number_at(at + before.size());
+  size_t at = name.find("TileFmhaShape<");
+  if (at != std::string_view::npos) at = name.find("sequence<", at);
+  for (int comma = 0; comma < 5 && at != std::string_view::npos; ++comma) at = name.find(',', at + 1);
+  if (at == std::string_view::npos) return std::nullopt;
+  return number_at(name.find_first_not_of(", ", at));
+}
+
 bool moves_layout(std::string_view name) {
   for (const std::string_view word : {"transpose", "nchwtonhwc", "nhwctonchw", "convert_layout", "im2col", "col2im",
                                       "SubTensorOp", "Im2d2Col", "tensorTransform"})

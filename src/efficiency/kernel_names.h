@@ -1,6 +1,7 @@
 // What the names of libraries' kernels tell of what they do.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -16,6 +17,13 @@ struct ResultTile {
 /// The tile of a matrix product's kernel: Tensile's MT256x128x64, cuBLAS's tilesize128x128x64, nvjet's _144x128_,
 /// CUTLASS's _128x64_.
 std::optional<ResultTile> tile_of(std::string_view kernel);
+
+/// Into how many workgroups the sums of one tile are divided (Tensile's GSU4); 1 where the name tells none.
+int splits_of(std::string_view kernel);
+
+/// The elements of a head that an attention kernel computes with, padding included: FlashAttention's
+/// Flash_fwd_kernel_traits<96, ...>, and the sixth number of Composable Kernel's TileFmhaShape.
+std::optional<int64_t> head_elements_of(std::string_view kernel);
 
 /// Whether it puts data into another layout: transposes, im2col, NCHW to NHWC.
 bool moves_layout(std::string_view kernel);

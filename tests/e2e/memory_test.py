@@ -10,7 +10,7 @@ import pickle
 import random
 import struct
 
-from harness import DEBIAN_PYTHON, Case, DATA, TACHO, main, need_data
+from harness import DEBIAN_PYTHON, Case, DATA, TACHO, TARGETS, main, need_data
 
 MIB = 1 << 20
 
@@ -406,6 +406,20 @@ print(sum(e.self_cpu_memory_usage for e in p.key_averages()))
         self.assertEqual(int(host["EndBytes"]) - int(host["BeforeBytes"]), 5 << 22)
         self.assertGreaterEqual(int(host["PeakBytes"]) - int(host["BeforeBytes"]), (5 << 22) + (3 << 22))
         self.assertEqual(int(host["Gaps"]), 0)
+
+    def test_opencl_runs_out(self):
+        # The program dies over it without an end of its own: what is known then is in the trace.
+        done = self.trace(TARGETS / "opencl_memory_full", "128", "64", code=3)
+        count = int(done.stdout.split()[0])
+        self.assertGreater(count, 2)
+        place = self.place("t.tacho")
+        self.assertEqual(place["OutOfMemory"], "1")
+        self.assertEqual(int(place["PeakBytes"]), count * 128 * MIB)
+        self.assertIn("clCreateBuffer found no memory (result -6)", self.run_command(TACHO, "info", "t.tacho").stdout.decode())
+        found = json.loads(self.run_command(TACHO, "report", "findings", "t.tacho", "--output-format", "json").stdout)["findings"]
+        self.assertIn("memory-ran-out", [finding["rule"] for finding in found])
+        self.trace(TARGETS / "opencl_memory_full", "128", "2", output="enough.tacho")
+        self.assertEqual(self.place("enough.tacho")["OutOfMemory"], "0")
 
     def test_memory_keep(self):
         script = self.folder / "fill.py"

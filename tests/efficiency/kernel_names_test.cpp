@@ -44,5 +44,25 @@ TEST(KernelNames, TellTheTypeOfElements) {
   EXPECT_EQ(elements_of("triton_mm_kernel"), Precision::kUnknown);
 }
 
+TEST(KernelNames, TellSplitsAndHeads) {
+  EXPECT_EQ(splits_of("Cijk_Ailk_Bljk_BBS_BH_GSUAMBSK_MT256x128x64_GSU4_NTA0"), 4);
+  EXPECT_EQ(splits_of("Cijk_Ailk_Bljk_BBS_BH_GSUAMBSK_MT256x128x64"), 1);
+  EXPECT_EQ(splits_of("_GSU99999999999"), 1);
+  EXPECT_EQ(splits_of(""), 1);
+  EXPECT_EQ(head_elements_of("void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<96, 128, 64, 4, false>>"),
+            96);
+  EXPECT_EQ(
+      head_elements_of("flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel<Flash_bwd_kernel_traits<(int)192, (int)64>>"),
+      192);
+  EXPECT_EQ(
+      head_elements_of("ck_tile::FmhaFwdKernel<ck_tile::TileFmhaShape<ck_tile::sequence<128, 64, 16, 128, 32, 256>"),
+      256);
+  EXPECT_EQ(head_elements_of("TileFmhaShape<ck_tile::sequence<128, 64"), std::nullopt);
+  EXPECT_EQ(head_elements_of("TileFmhaShape<"), std::nullopt);
+  EXPECT_EQ(head_elements_of("Flash_fwd_kernel_traits<"), std::nullopt);
+  EXPECT_EQ(head_elements_of("Flash_fwd_kernel_traits<Type, 3>"), std::nullopt);
+  EXPECT_EQ(head_elements_of("attn_fwd.kd"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace tacho::efficiency

@@ -250,6 +250,11 @@ class Judge {
     for (const RuleExpression& quantity : rule.evidence) add(quantity, nullptr);
     if (!rule.saves_high.steps.empty())
       out.saves = {std::llround(judgement.low / 100 * run_), std::llround(judgement.high / 100 * run_)};
+    if (!rule.frees_high.steps.empty()) {
+      const RuleInterval low = interval(subject, rule.frees_low, 0), high = interval(subject, rule.frees_high, 0);
+      if (low.state == ValueState::kNumber && high.state == ValueState::kNumber)
+        out.frees = {out.possible ? 0 : std::llround(low.value), std::llround(high.value)};
+    }
     out.model = rule.model;
     out.refuted_by = rule.refuted_by;
     out.advice.assign(rule.advice.begin(), rule.advice.end());
@@ -303,8 +308,31 @@ std::string savings_text(const TraceFinding& finding) {
   return fmt::format("{} to {} {}", least, text(high), unit.second);
 }
 
-// The rule whose evidence are operators, one a line.
-constexpr std::string_view kOperatorRule = "operators-below-roof";
+std::string gains_text(const TraceFinding& finding) {
+  if (finding.saves) return "could save " + savings_text(finding);
+  if (!finding.frees) return {};
+  const auto [low, high] = *finding.frees;
+  const std::string most = report::format_bytes(static_cast<double>(high));
+  if (low <= 0) return "could free up to " + most;
+  return fmt::format("could free {} to {}", report::format_bytes(static_cast<double>(low)), most);
+}
+
+namespace {
+
+// Rules whose evidence are operators, one a line.
+void add_operators(const OperatorRoofs& roofs, std::vector<TraceFinding>& findings) {
+  const std::pair<std::string_view, const std::vector<std::string>&> kRules[] = {
+      {"operators-below-roof", roofs.lines},
+      {"converting-operators", roofs.converting.lines},
+      {"products-in-f32", roofs.single.lines},
+      {"small-batch", roofs.few_rows.lines},
+      {"unfused-attention", roofs.unfused.lines}};
+  for (TraceFinding& finding : findings)
+    for (const auto& [rule, lines] : kRules)
+      if (finding.rule == rule) finding.evidence.insert(finding.evidence.end(), lines.begin(), lines.end());
+}
+
+}  // namespace
 
 Result<Findings> find(const trace::Trace& trace, const FindOptions& options) {
   TACHO_ASSIGN(const metric::RuleBook book, metric::load_trace_rules());
@@ -321,11 +349,7 @@ Result<Findings> find(const trace::Trace& trace, const FindOptions& options) {
   }
   TACHO_ASSIGN(const std::vector<Subject> subjects, measure(trace, options, out.remarks));
   Judge(book, subjects, static_cast<double>(out.length)).judge(out);
-  if (options.operators)
-    for (TraceFinding& finding : out.findings)
-      if (finding.rule == kOperatorRule)
-        finding.evidence.insert(finding.evidence.end(), options.operators->lines.begin(),
-                                options.operators->lines.end());
+  if (options.operators) add_operators(*options.operators, out.findings);
   return out;
 }
 
@@ -345,6 +369,7 @@ void add_findings(JsonValue& document, const Findings& findings, int64_t zero) {
          {"sentence", finding.sentence},
          {"evidence", JsonValue::list_of(finding.evidence)},
          {"saves", finding.saves ? JsonValue::list({finding.saves->first, finding.saves->second}) : JsonValue()},
+         {"frees", finding.frees ? JsonValue::list({finding.frees->first, finding.frees->second}) : JsonValue()},
          {"model", finding.model},
          {"refuted_by", finding.refuted_by},
          {"try", JsonValue::list_of(finding.advice)},
@@ -359,21 +384,31 @@ void add_findings(JsonValue& document, const Findings& findings, int64_t zero) {
 
 Answer findings_answer(const Findings& findings) {
   Answer answer;
-  answer.columns = {
-      {"rule", "Rule", Unit::kText},        {"state", "State", Unit::kText},          {"where", "Where", Unit::kText},
-      {"saves_low_ns", "Saves", Unit::kNs}, {"saves_high_ns", "to", Unit::kNs},       {"from_ns", "From", Unit::kNs},
-      {"to_ns", "To", Unit::kNs},           {"sentence", "Finding", Unit::kText},     {"doubt", "Doubt", Unit::kText},
-      {"model", "Model", Unit::kText},      {"refuted_by", "Refuted by", Unit::kText}};
+  answer.columns = {{"rule", "Rule", Unit::kText},
+                    {"state", "State", Unit::kText},
+                    {"where", "Where", Unit::kText},
+                    {"saves_low_ns", "Saves", Unit::kNs},
+                    {"saves_high_ns", "to", Unit::kNs},
+                    {"from_ns", "From", Unit::kNs},
+                    {"to_ns", "To", Unit::kNs},
+                    {"sentence", "Finding", Unit::kText},
+                    {"doubt", "Doubt", Unit::kText},
+                    {"model", "Model", Unit::kText},
+                    {"refuted_by", "Refuted by", Unit::kText},
+                    {"frees_low_bytes", "Frees", Unit::kBytes},
+                    {"frees_high_bytes", "to", Unit::kBytes}};
   for (const TraceFinding& each : findings.findings)
     answer.rows.push_back({each.rule, std::string(each.possible ? "possible" : "found"), each.where,
                            each.saves ? report::Cell(each.saves->first) : report::Cell(),
                            each.saves ? report::Cell(each.saves->second) : report::Cell(),
                            each.spans.empty() ? report::Cell() : report::Cell(each.spans[0].from - findings.from),
                            each.spans.empty() ? report::Cell() : report::Cell(each.spans[0].to - findings.from),
-                           each.sentence, each.doubt, each.model, each.refuted_by});
+                           each.sentence, each.doubt, each.model, each.refuted_by,
+                           each.frees ? report::Cell(each.frees->first) : report::Cell(),
+                           each.frees ? report::Cell(each.frees->second) : report::Cell()});
   for (const UnjudgedRule& rule : findings.not_judged)
     answer.rows.push_back(
-        {rule.rule, std::string("not judged"), {}, {}, {}, {}, {}, "needs " + rule.needs, {}, {}, {}});
+        {rule.rule, std::string("not judged"), {}, {}, {}, {}, {}, "needs " + rule.needs, {}, {}, {}, {}, {}});
   answer.when_empty = "no rule found anything";
   answer.remarks = findings.remarks;
   return answer;

@@ -25,6 +25,8 @@ struct TraceFinding {
   std::vector<std::string> evidence;
   /// Wall time that it could save, ns; nullopt = unknown. Low is 0 for a possible finding.
   std::optional<std::pair<int64_t, int64_t>> saves;
+  /// Bytes of memory that it could free, of a finding about memory. Low is 0 for a possible finding.
+  std::optional<std::pair<int64_t, int64_t>> frees;
   std::string model;       ///< where the range comes from
   std::string refuted_by;  ///< what would speak against it
   std::vector<std::string> advice;
@@ -37,7 +39,7 @@ struct UnjudgedRule {
 };
 
 struct Findings {
-  std::vector<TraceFinding> findings;  ///< by what could be saved, most first
+  std::vector<TraceFinding> findings;  ///< by the time that could be saved, most first, then those about memory
   std::vector<UnjudgedRule> not_judged;
   size_t rules = 0;
   bool device_work = false;  ///< the trace has kernels, copies or fills
@@ -55,6 +57,8 @@ void add_findings(report::JsonValue& document, const Findings& findings, int64_t
 /// One line each, for csv.
 report::Answer findings_answer(const Findings& findings);
 
+/// "could save 0.8 to 1.6 s", "could free up to 2.00 GiB"; "" if neither is known.
+std::string gains_text(const TraceFinding& finding);
 /// "0.8 to 1.6 s", "up to 11 ms"; "" if its savings are unknown.
 std::string savings_text(const TraceFinding& finding);
 

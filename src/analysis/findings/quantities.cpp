@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "analysis/memory/faults.h"
 #include "analysis/operators/places.h"
 #include "analysis/stacks/own_code.h"
 #include "analysis/time/run_facts.h"
@@ -52,6 +53,16 @@ constexpr Quantity kQuantities[] = {
     {"roof-lost-least", "Time above what healthy operators take", "ns", kRun},
     {"roof-gpu-time", "GPU time of the trace", "ns", kRun},
     {"roof-together", "The operators far below their roof", "word", kRun},
+    {"converting-time", "Operators' changes of type and layout", "ns", kRun},
+    {"converting-worst", "The operator with most of it", "word", kRun},
+    {"single-time", "Matrix products of 32-bit numbers", "ns", kRun},
+    {"single-saved", "Of it, what faster types would save", "ns", kRun},
+    {"single-worst", "The longest of them", "word", kRun},
+    {"few-rows-time", "Matrix products of few rows", "ns", kRun},
+    {"few-rows-worst", "The longest of them", "word", kRun},
+    {"unfused-time", "Attention as separate products and softmax", "ns", kRun},
+    {"unfused-saved", "Of it, beyond what its products need", "ns", kRun},
+    {"unfused-worst", "The longest of them", "word", kRun},
     {"late-cause", "Why it is late", "word", kRun},
     {"late-collectives", "Collectives to which it came last", "count", kRun},
     {"all-collectives", "Collectives", "count", kRun},
@@ -82,6 +93,12 @@ constexpr Quantity kQuantities[] = {
     {"host-gaps", "Gaps while the host ran its own code", "count", kDevice},
     {"host-gap-time", "Idle while the host ran its own code", "ns", kDevice},
     {"host-gap-mean", "Mean gap while the host ran its own code", "ns", kDevice},
+    {"host-was-in", "What it did", "word", kDevice},
+    {"host-gap-named", "Of it, in what has a finding of its own", "ns", kDevice},
+    {"host-gaps-waited", "Such gaps after a wait for the device", "count", kDevice},
+    {"host-gap-waited", "Of it, what would fit into that waiting", "ns", kDevice},
+    {"waited-in", "Where the host waited", "word", kDevice},
+    {"copied-in", "Where the host asked for copies", "word", kDevice},
     {"allocate-gap-time", "Idle while the host got or freed memory", "ns", kDevice},
     {"load-gap-time", "Idle while the host compiled or loaded", "ns", kDevice},
     {"call-gap-time", "Idle while the host was in other calls", "ns", kDevice},
@@ -133,6 +150,10 @@ constexpr Quantity kQuantities[] = {
     {"low-occupancy-kernel", "The longest of them", "word", kDevice},
     {"low-occupancy-limit", "What limits it", "word", kDevice},
     {"loading-time", "Idle inside a data loader", "ns", kDevice},
+    {"compiling-time", "Idle while the host compiled a model, after the start-up", "ns", kDevice},
+    {"compiling-gaps", "Gaps while the host compiled a model", "count", kDevice},
+    {"collecting-time", "Idle while Python collected garbage", "ns", kDevice},
+    {"collecting-gaps", "Gaps while Python collected garbage", "count", kDevice},
     {"clock-readings", "Readings of the clock while the device was busy", "count", kDevice},
     {"slow-readings", "Readings under 85 % of the highest", "count", kDevice},
     {"clock-mean", "Mean clock while the device was busy", "MHz", kDevice},
@@ -147,6 +168,21 @@ constexpr Quantity kQuantities[] = {
     {"allocations", "Memory got or freed between launches", "count", kProcess},
     {"allocation-time", "Time in these calls", "ns", kProcess},
     {"launches", "Kernels", "count", kProcess},
+
+    {"memory-place", "Memory", "word", kMemory},
+    {"memory-peak", "Most bytes that were live together", "bytes", kMemory},
+    {"memory-failures", "Times that memory ran out", "count", kMemory},
+    {"memory-times", "How often", "word", kMemory},
+    {"temporary-bytes", "Its largest temporary at the peak", "bytes", kMemory},
+    {"temporary-owner", "Who allocated it", "word", kMemory},
+    {"growing-bytes", "What one owner allocated again and again and never freed", "bytes", kMemory},
+    {"growing-steps", "Parts of the recording in which it did", "count", kMemory},
+    {"growing-parts", "Parts of the recording", "word", kMemory},
+    {"growing-owner", "Who allocated it", "word", kMemory},
+    {"growing-others", "Other owners of memory that grows", "count", kMemory},
+    {"memory-reserved", "The most that the allocator reserved", "bytes", kMemory},
+    {"memory-idle", "Of it, what was never live together", "bytes", kMemory},
+    {"activation-bytes", "Activations at the peak", "bytes", kMemory},
 };
 
 constexpr const char* kCalls =
@@ -185,6 +221,7 @@ class Filler {
     subject_.values[slug].off = off;
   }
   void real(std::string_view slug, double value) { put(slug, value, false); }
+  void exact(std::string_view slug, double value) { put(slug, value, true); }
   void mean(std::string_view slug, int64_t sum, int64_t count) {
     if (count > 0) put(slug, static_cast<double>(sum) / static_cast<double>(count), false);
   }
@@ -277,6 +314,14 @@ void fill_gaps(Filler& fill, const Activity& activity, const DeviceActivity& dev
     if (!named.hideable.empty()) fill.time(named.hideable, sum.hideable);
     if (!named.count.empty()) fill.spans(named.count, sum.worst);
   }
+  fill.word("host-was-in",
+            device.host_was_in.empty() ? std::string("it computed, read data or slept") : device.host_was_in);
+  fill.word("waited-in", device.waited_in.empty() ? std::string() : ", mostly in " + device.waited_in);
+  fill.time("host-gap-named", device.host_gap_named);
+  if (device.host_gaps_waited > 0) {
+    fill.count("host-gaps-waited", device.host_gaps_waited);
+    fill.time("host-gap-waited", device.host_gap_waited);
+  }
   if (!tied) {
     fill.missing(kCalls, {"few-launch-gaps", "few-wait-gaps", "few-queued-gaps"});
     return;
@@ -310,6 +355,7 @@ void fill_kernels(Filler& fill, const trace::Trace& trace, bool tied, const Devi
 }
 
 void fill_copies(Filler& fill, const DeviceActivity& device) {
+  fill.word("copied-in", device.copied_in.empty() ? std::string() : "; most of these calls are in " + device.copied_in);
   fill.count("copies", device.copies);
   fill.time("copy-time", device.copy_sum);
   fill.real("copy-bytes", static_cast<double>(device.copy_bytes));
@@ -392,6 +438,25 @@ void fill_readings(Filler& fill, const DeviceActivity& device) {
   }
 }
 
+// Idle time in what the host did by the names of ranges and functions.
+void fill_works(Filler& fill, const Activity& activity, const DeviceActivity& device) {
+  const DeviceActivity::IdleIn& loading = device.idle_while(HostWork::kLoading);
+  if (activity.works[static_cast<size_t>(HostWork::kLoading)]) {
+    fill.time("loading-time", loading.time);
+    fill.spans("loading", loading.worst);
+  } else {
+    fill.missing("ranges or functions of a data loader (markers, torch.profiler, --torch-trace)", {"loading-time"});
+  }
+  const DeviceActivity::IdleIn& compiling = device.idle_while(HostWork::kCompiling);
+  fill.time("compiling-time", compiling.time);
+  fill.count("compiling-gaps", compiling.gaps);
+  fill.spans("compiling", compiling.worst);
+  const DeviceActivity::IdleIn& collecting = device.idle_while(HostWork::kCollecting);
+  fill.time("collecting-time", collecting.time);
+  fill.count("collecting-gaps", collecting.gaps);
+  fill.spans("collecting", collecting.worst);
+}
+
 // `run`: its length, ns.
 Subject device_subject(const trace::Trace& trace, const Activity& activity, const DeviceActivity& device, int64_t run) {
   Subject subject;
@@ -405,12 +470,7 @@ Subject device_subject(const trace::Trace& trace, const Activity& activity, cons
   fill_copies(fill, device);
   fill_streams(fill, device);
   fill_occupancy(fill, trace, device);
-  if (activity.loaders) {
-    fill.time("loading-time", device.loading);
-    fill.spans("loading", device.loading_worst);
-  } else {
-    fill.missing("ranges or functions of a data loader (markers, torch.profiler, --torch-trace)", {"loading-time"});
-  }
+  fill_works(fill, activity, device);
   fill_readings(fill, device);
   return subject;
 }
@@ -448,6 +508,36 @@ Status fill_lines(Filler& fill, const trace::Trace& trace) {
     fill.word("top-line", fmt::format("{}:{} ({})", file, top->frame.line, top->frame.name));
   }
   return {};
+}
+
+// What operators of PyTorch do that they need not.
+void fill_operators(Filler& fill, const FindOptions& options) {
+  if (options.operators) {
+    const OperatorRoofs& roofs = *options.operators;
+    fill.word("roof-operator", roofs.worst);
+    fill.word("roof-bound", roofs.bound);
+    fill.word("roof-together", roofs.operators < 2    ? std::string("it")
+                               : roofs.operators == 2 ? std::string("it and another")
+                                                      : fmt::format("it and {} others", roofs.operators - 1));
+    fill.real("roof-percent", roofs.percent);
+    fill.time("roof-lost", roofs.lost);
+    fill.time("roof-lost-least", roofs.lost_least);
+    fill.time("roof-gpu-time", roofs.gpu);
+    fill.time("converting-time", roofs.converting.ns);
+    fill.word("converting-worst", roofs.converting.worst);
+    fill.time("single-time", roofs.single.ns);
+    fill.time("single-saved", roofs.single.saved);
+    fill.word("single-worst", roofs.single.worst);
+    fill.time("few-rows-time", roofs.few_rows.ns);
+    fill.word("few-rows-worst", roofs.few_rows.worst);
+    fill.time("unfused-time", roofs.unfused.ns);
+    fill.time("unfused-saved", roofs.unfused.saved);
+    fill.word("unfused-worst", roofs.unfused.worst);
+  } else {
+    fill.missing("shapes of operators' inputs (torch.profiler with record_shapes=True)",
+                 {"roof-percent", "roof-lost", "roof-lost-least", "roof-gpu-time", "converting-time", "single-time",
+                  "single-saved", "few-rows-time", "unfused-time", "unfused-saved"});
+  }
 }
 
 Status run_subject(const trace::Trace& trace, const Activity& activity, const FindOptions& options, Subject& subject,
@@ -501,21 +591,7 @@ Status run_subject(const trace::Trace& trace, const Activity& activity, const Fi
     fill.time("least-busy-time", own_work(*least));
   }
 
-  if (options.operators) {
-    const OperatorRoofs& roofs = *options.operators;
-    fill.word("roof-operator", roofs.worst);
-    fill.word("roof-bound", roofs.bound);
-    fill.word("roof-together", roofs.operators < 2    ? std::string("it")
-                               : roofs.operators == 2 ? std::string("it and another")
-                                                      : fmt::format("it and {} others", roofs.operators - 1));
-    fill.real("roof-percent", roofs.percent);
-    fill.time("roof-lost", roofs.lost);
-    fill.time("roof-lost-least", roofs.lost_least);
-    fill.time("roof-gpu-time", roofs.gpu);
-  } else {
-    fill.missing("shapes of operators' inputs (torch.profiler with record_shapes=True)",
-                 {"roof-percent", "roof-lost", "roof-lost-least", "roof-gpu-time"});
-  }
+  fill_operators(fill, options);
   if (options.ranks) {
     const RankLateness& late = *options.ranks;
     fill.time("late-time", late.waited);
@@ -562,6 +638,31 @@ Subject process_subject(const trace::Trace& trace, const Activity& activity, con
   return subject;
 }
 
+Subject memory_subject(const MemoryPlace& place, const MemoryReport& report) {
+  Subject subject;
+  subject.kind = SubjectKind::kMemory;
+  subject.text = place.name;
+  Filler fill(subject);
+  const MemoryFaults faults = memory_faults(place, report);
+  const auto bytes = [&](std::string_view slug, int64_t value) { fill.exact(slug, static_cast<double>(value)); };
+  fill.word("memory-place", place.name);
+  bytes("memory-peak", place.peak);
+  fill.count("memory-failures", place.failures);
+  fill.word("memory-times", place.failures == 1 ? std::string("once") : fmt::format("{} times", place.failures));
+  bytes("temporary-bytes", faults.temporary ? faults.temporary->bytes : 0);
+  fill.word("temporary-owner", faults.temporary ? faults.temporary->owner : std::string());
+  bytes("growing-bytes", faults.growing.empty() ? 0 : faults.growing[0].bytes);
+  fill.count("growing-steps", faults.growing.empty() ? 0 : faults.growing[0].steps);
+  fill.word("growing-owner", faults.growing.empty() ? std::string() : faults.growing[0].owner);
+  fill.word("growing-parts",
+            fmt::format("{} {}", faults.parts, faults.by_steps ? "steps" : "equal parts of the recording"));
+  if (faults.growing.size() > 1) fill.count("growing-others", static_cast<int64_t>(faults.growing.size()) - 1);
+  bytes("memory-reserved", faults.reserved);
+  bytes("memory-idle", faults.idle);
+  bytes("activation-bytes", faults.activations);
+  return subject;
+}
+
 }  // namespace
 
 const Quantity* quantity_named(std::string_view slug) {
@@ -581,6 +682,11 @@ Result<std::vector<Subject>> measure(const trace::Trace& trace, const FindOption
     subjects.push_back(device_subject(trace, activity, device, run.length()));
   for (const ProcessActivity& process : activity.processes)
     if (process.calls > 0 || process.launches > 0) subjects.push_back(process_subject(trace, activity, process));
+  if (trace.rows(Table::kAllocation) > 0) {
+    TACHO_ASSIGN(const MemoryReport report, memory_report(trace));
+    for (const MemoryPlace& place : report.places)
+      if (place.allocations > 0 || place.failures > 0) subjects.push_back(memory_subject(place, report));
+  }
   return subjects;
 }
 

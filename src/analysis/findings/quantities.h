@@ -14,7 +14,7 @@
 
 namespace tacho::analysis {
 
-enum class SubjectKind : uint8_t { kRun, kDevice, kProcess };
+enum class SubjectKind : uint8_t { kRun, kDevice, kProcess, kMemory };
 
 struct Quantity {
   std::string_view slug;  ///< "launch-gap-time"
@@ -32,7 +32,7 @@ struct Measured {
   std::string needs;   ///< not empty: the trace does not have it; what to record
 };
 
-/// A device, a process or the run with its numbers, words and stretches of time.
+/// A device, a process, a memory (analysis/memory) or the run with its numbers, words and stretches of time.
 struct Subject {
   SubjectKind kind = SubjectKind::kRun;
   std::string text;  ///< "GPU 0", "train (pid 71)"

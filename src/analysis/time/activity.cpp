@@ -10,6 +10,7 @@
 #include "analysis/kernels/device_facts.h"
 #include "analysis/operators/places.h"
 #include "analysis/steady.h"
+#include "analysis/time/host_ranges.h"
 #include "base/saturating.h"
 #include "trace/read/rows.h"
 #include "vendor/collective_kernels.h"
@@ -76,6 +77,7 @@ struct HostState {
   std::vector<OnDevice> on;
   Worst load_worst;
   int64_t load_calls = 0;
+  HostRanges ranges;
 
   CallTimes times(int64_t at) const {
     CallTimes out;
@@ -91,7 +93,7 @@ struct HostState {
   }
 };
 
-struct LoaderState {  // of a process
+struct WorkState {  // of a process: one kind of the host's work
   int64_t end = INT64_MIN, start = INT64_MIN, sum = 0, track = 0;
   std::vector<HostState::OnDevice> on;
   int64_t before(int64_t at) const { return sum - (end > at ? end - std::max(at, start) : 0); }
@@ -103,7 +105,7 @@ struct ProcessState {
   Worst pending_worst;
   std::vector<Stretch> pending_stretches;
   int64_t last_correlation = 0;
-  LoaderState loader;
+  std::array<WorkState, kHostWorks> works;
 };
 
 struct QueueState {
@@ -118,6 +120,8 @@ struct KernelSum {  // on one device
 
 struct DeviceState {
   std::vector<KernelSum> sums;  // by kernel
+  std::map<RangeName, int64_t> host_in;
+  PlaceSums waits, copy_calls;
   DeviceActivity out;
   int64_t now = INT64_MIN;
   // Ends of what began last, by kind: what is covered from now on.
@@ -267,7 +271,7 @@ class Watch {
   Result<Activity> run() {
     TACHO_TRY(prepare());
     std::vector<Table> tables = {Table::kApi, Table::kDispatch, Table::kCopy, Table::kFill};
-    if (loader_ranges_) tables.push_back(Table::kMarker);
+    if (trace_.rows(Table::kMarker) > 0) tables.push_back(Table::kMarker);
     walk::Sweep sweep(trace_, tables, walk::kSweepDim | walk::kSweepCorrelation | walk::kSweepBytes);
     walk::RowSlice slice;
     while (sweep.next(slice)) {
@@ -292,19 +296,21 @@ class Watch {
       const auto kind =
           call_kind(event::from_cell<event::Domain>(trace_.cell(Table::kFunction, at, column::Function::domain)), name);
       kinds_[row] = static_cast<uint8_t>(kind);
-      if (kind == CallKind::kNone && is_loader(name)) {
-        kinds_[row] = kLoader;
-        out_.loaders = true;
-      }
+      if (kind == CallKind::kNone)
+        if (const HostWork work = host_work(name); work != HostWork::kNone) {
+          kinds_[row] = static_cast<uint8_t>(kWork + static_cast<uint8_t>(work));
+          out_.works[static_cast<size_t>(work)] = true;
+        }
       if (kind == CallKind::kLaunch && name.find("GraphLaunch") != std::string_view::npos) kinds_[row] = kGraph;
       if (name.find("StreamWaitEvent") != std::string_view::npos || name.find("WithWaitList") != std::string_view::npos)
         out_.queue_waits = true;
     }
     const auto labels = static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kLabel), 1));
-    loader_label_.assign(labels, false);
-    for (size_t row = 1; row < labels; ++row)
-      if (is_loader(trace_.text(Table::kLabel, static_cast<int64_t>(row), column::Label::name)))
-        loader_label_[row] = loader_ranges_ = out_.loaders = true;
+    label_work_.assign(labels, HostWork::kNone);
+    for (size_t row = 1; row < labels; ++row) {
+      label_work_[row] = host_work(trace_.text(Table::kLabel, static_cast<int64_t>(row), column::Label::name));
+      if (label_work_[row] != HostWork::kNone) out_.works[static_cast<size_t>(label_work_[row])] = true;
+    }
     const int64_t most = kMostSums / std::max<int64_t>(trace_.rows(Table::kDevice), 1);
     kernels_.resize(static_cast<size_t>(std::clamp<int64_t>(trace_.rows(Table::kKernel), 1, most)));
     const auto tracks = static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kTrack), 1));
@@ -433,7 +439,8 @@ class Watch {
       int64_t start = slice.start[i];
       const int64_t end = start + (slice.duration[i] == kUnknown ? 0 : slice.duration[i]);
       if (code >= static_cast<uint8_t>(CallKind::kNone) && code != kGraph) {
-        if (code == kLoader) loader(process, slice.track, start, end);
+        if (code >= kWork) work(process, static_cast<HostWork>(code - kWork), slice.track, start, end);
+        host.ranges.add(start, end, slice.dim[i]);
         continue;
       }
       const auto kind = code == kGraph ? CallKind::kLaunch : static_cast<CallKind>(code);
@@ -480,13 +487,15 @@ class Watch {
     ProcessState& process = process_at(slice.track);
     for (size_t i = 0; i < slice.rows; ++i) {
       const auto dim = static_cast<size_t>(slice.dim[i]);
-      if (dim >= loader_label_.size() || !loader_label_[dim] || slice.duration[i] == kUnknown) continue;
-      loader(process, slice.track, slice.start[i], slice.start[i] + slice.duration[i]);
+      if (dim == 0 || dim >= label_work_.size() || slice.duration[i] == kUnknown) continue;
+      const int64_t end = slice.start[i] + slice.duration[i];
+      host_at(slice.track).ranges.add(slice.start[i], end, -slice.dim[i]);
+      if (label_work_[dim] != HostWork::kNone) work(process, label_work_[dim], slice.track, slice.start[i], end);
     }
   }
 
-  static void loader(ProcessState& process, int64_t track, int64_t start, int64_t end) {
-    LoaderState& state = process.loader;
+  static void work(ProcessState& process, HostWork kind, int64_t track, int64_t start, int64_t end) {
+    WorkState& state = process.works[static_cast<size_t>(kind)];
     if (end <= state.end) return;
     start = std::max(start, state.end);
     for (HostState::OnDevice& on : state.on)
@@ -531,7 +540,7 @@ class Watch {
       device.until = std::max(device.until, end);
       device.out.last = std::max(device.out.last, end);
       if (call != nullptr) tie(host_at(call->track), device);
-      tie(process.loader, device);
+      for (WorkState& each : process.works) tie(each, device);
     }
   }
 
@@ -548,7 +557,8 @@ class Watch {
     const int64_t host_track = call != nullptr ? call->track : 0;
     int64_t hideable = 0;
     const Gap cause = why(device, from, to, call, hideable);
-    if (to <= device.out.steady) {
+    const bool start_up = to <= device.out.steady;
+    if (start_up) {
       add_saturating(device.out.start_gaps[static_cast<size_t>(cause)], to - from);
       device.out.start_worst.add({from, to, to - from, track, host_track});
     } else {
@@ -558,19 +568,49 @@ class Watch {
       add_saturating(sum.hideable, std::min(hideable, to - from));
       sum.worst.add({from, to, to - from, track, host_track});
     }
-    for (const HostState::OnDevice& on : process.loader.on) {
-      if (on.device != &device) continue;
-      const int64_t before = on.seen_for == from ? on.seen.in[0] : process.loader.before(from);
-      const int64_t loading = process.loader.before(to) - before;
-      if (loading > 0) {
-        add_saturating(device.out.loading, std::min(loading, to - from));
-        device.out.loading_worst.add({from, to, loading, track, process.loader.track});
-      }
+    int64_t named = 0;
+    for (size_t kind = 0; kind < kHostWorks; ++kind) {
+      if (start_up && kind == static_cast<size_t>(HostWork::kCompiling)) continue;
+      named =
+          std::max(named, worked(device, process.works[kind], device.out.idle_in[kind], {from, to, to - from, track}));
     }
+    if (start_up) return cause;
+    if (cause == Gap::kHost)
+      place_host_gap(device, *hosts_[static_cast<size_t>(call->track)], from, call->start, hideable, named);
+    else if (cause == Gap::kWait && waited_since_ != kUnknown)
+      device.waits.add(trace_, hosts_[static_cast<size_t>(call->track)]->ranges.around(waited_since_), to - from);
     return cause;
   }
 
-  Gap why(const DeviceState& device, int64_t from, int64_t to, const LaunchingCall* call, int64_t& hideable) const {
+  // How much of a gap the host spent in a kind of work.
+  static int64_t worked(DeviceState& device, const WorkState& work, DeviceActivity::IdleIn& sum, const Stretch& gap) {
+    for (const HostState::OnDevice& on : work.on) {
+      if (on.device != &device) continue;
+      const int64_t before = on.seen_for == gap.from ? on.seen.in[0] : work.before(gap.from);
+      const int64_t in = std::min(work.before(gap.to) - before, gap.to - gap.from);
+      if (in <= 0) return 0;
+      add_saturating(sum.time, in);
+      ++sum.gaps;
+      sum.worst.add({gap.from, gap.to, in, gap.track, work.track});
+      return in;
+    }
+    return 0;
+  }
+
+  // Where the host was in a gap of its own code, and what it had waited for.
+  void place_host_gap(DeviceState& device, const HostState& host, int64_t from, int64_t launch, int64_t hideable,
+                      int64_t named) {
+    add_saturating(device.out.host_gap_named, named);
+    constexpr size_t kMostNames = 4096;
+    if (device.host_in.size() < kMostNames) host.ranges.self_times(from, launch, device.host_in);
+    if (waited_since_ == kUnknown) return;
+    ++device.out.host_gaps_waited;
+    add_saturating(device.out.host_gap_waited, hideable);
+    device.waits.add(trace_, host.ranges.around(waited_since_), hideable);
+  }
+
+  Gap why(const DeviceState& device, int64_t from, int64_t to, const LaunchingCall* call, int64_t& hideable) {
+    waited_since_ = kUnknown;
     if (call == nullptr) return Gap::kUnknown;
     // Begun as soon as could be after the call: nothing was queued before the device ran out of work.
     const bool at_once = to - call->end < kLaunchDelay;
@@ -601,6 +641,7 @@ class Watch {
     const int64_t launching = in[static_cast<size_t>(CallKind::kLaunch)] + (to - call->start);
     const bool waited = before.open == CallKind::kWait || in[static_cast<size_t>(CallKind::kWait)] > 0;
     const bool copied = before.open == CallKind::kCopy;
+    if (before.open == CallKind::kWait) waited_since_ = before.open_since;
     if (!at_once && to - call->end > (to - from) / 2)
       return waited || copied ? hide(before, from, waited, hideable) : Gap::kQueued;
     int64_t most = std::max(launching, own);
@@ -614,6 +655,7 @@ class Watch {
       }
     if ((cause == Gap::kLaunch || cause == Gap::kCopy) && (waited || copied))
       return hide(before, from, waited, hideable);
+    if (cause == Gap::kHost && waited_since_ != kUnknown) hideable = std::min(from - waited_since_, to - from);
     return cause;
   }
 
@@ -748,6 +790,8 @@ class Watch {
       if (end > device.blocking) device.blocking_track = slice.track;
       device.blocking = std::max(device.blocking, end);
     }
+    if (call != nullptr && (blocking || shape.pageable || bytes <= kSmallCopy))
+      device.copy_calls.add(trace_, host_at(call->track).ranges.around(call->start), duration);
     if (shape.memory_known) ++out.memory_known;
     if (shape.pageable) {
       ++out.pageable;
@@ -783,11 +827,12 @@ class Watch {
     int64_t longest_small = 0, longest_low = 0;
     for (size_t k = 1; k < sums.size(); ++k) {
       const int64_t time = sums[k].time;
-      if (time == 0 || kernels_[k].collective == 1 || (k < near_peak_.size() && near_peak_[k])) continue;
+      if (time == 0 || kernels_[k].collective == 1) continue;
       const int64_t groups = kernels_[k].groups;
+      const bool near_peak = k < near_peak_.size() && near_peak_[k];
       if (device.units > 0 && groups > 0) {
         if (device.small_grid < 0) device.small_grid = 0;
-        if (2 * groups <= device.units) {
+        if (2 * groups <= device.units && !near_peak) {
           add_saturating(device.small_grid, time);
           device.small_grid_idle += static_cast<int64_t>(
               static_cast<double>(time) * (1 - static_cast<double>(groups) / static_cast<double>(device.units)));
@@ -803,7 +848,7 @@ class Watch {
       if (occupancy.percent == 0) continue;
       if (device.low_occupancy < 0) device.low_occupancy = 0;
       constexpr double kLow = 25, kEnough = 50;
-      if (occupancy.percent >= kLow) continue;
+      if (occupancy.percent >= kLow || near_peak) continue;
       add_saturating(device.low_occupancy, time);
       device.low_occupancy_lost += static_cast<double>(time) * (1 - occupancy.percent / kEnough);
       if (time > longest_low) {
@@ -830,6 +875,9 @@ class Watch {
         out.small_least += (state->row_count[direction] - state->row_rows[direction]) * state->least[direction];
       }
       out.small_least = std::min(out.small_least, out.small_saved);
+      out.host_was_in = most_of(trace_, state->host_in);
+      out.waited_in = state->waits.most(trace_);
+      out.copied_in = state->copy_calls.most(trace_);
       out.overlap = state->all_kernel_sum - state->all_kernel_union;
       for (const auto& [track, queue] : state->queues)
         if (queue.kernel_time >= state->all_kernel_sum / 10 && queue.kernel_time > 0) ++out.streams;
@@ -877,7 +925,7 @@ class Watch {
     bool host = false, pageable = false, memory_known = false, mapping = false;
     int64_t asynchronous = kUnknown;
   };
-  static constexpr uint8_t kLoader = static_cast<uint8_t>(CallKind::kEnd), kGraph = kLoader + 1;  // in kinds_
+  static constexpr uint8_t kGraph = static_cast<uint8_t>(CallKind::kEnd), kWork = kGraph + 1;  // in kinds_, then works
   static constexpr int64_t kMostSums = 2 << 20;  // of kernels and devices; further kernels share one
 
   std::unordered_map<size_t, int64_t> steady_;  // by number of device
@@ -887,8 +935,8 @@ class Watch {
   Activity out_;
   walk::CallIndex<LaunchingCall> recent_;
   std::vector<uint8_t> kinds_;  // by row of table function
-  std::vector<bool> loader_label_;
-  bool loader_ranges_ = false;
+  std::vector<HostWork> label_work_;
+  int64_t waited_since_ = kUnknown;  // the call of waiting in which the thread of why() was when the device fell idle
   std::vector<KernelFacts> kernels_;
   std::vector<Shape> shapes_;
   std::map<int64_t, Readings> readings_;           // by the vendor's number

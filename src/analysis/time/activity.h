@@ -123,8 +123,20 @@ struct DeviceActivity {
          low_occupancy_lost = 0;    ///< of that kernel; ns weighted by what is missing to a half
   std::string low_occupancy_limit;  ///< "registers", "shared memory", "workgroups"
 
-  int64_t loading = 0;  ///< idle while a data loader made the program wait
-  Worst loading_worst;
+  /// Idle while the host loaded data, compiled or collected garbage; compiling counts after the start-up only.
+  struct IdleIn {
+    int64_t time = 0, gaps = 0;
+    Worst worst;
+  };
+  std::array<IdleIn, kHostWorks> idle_in;
+  const IdleIn& idle_while(HostWork work) const { return idle_in[static_cast<size_t>(work)]; }
+  int64_t host_gap_named = 0;    ///< ns of Gap::kHost that are in idle_in
+  int64_t host_gap_waited = 0;   ///< ns of Gap::kHost that would fit into the waiting before each
+  int64_t host_gaps_waited = 0;  ///< how many of them the thread had waited before
+  /// Where the host was, in words; empty = the trace does not say: in gaps of Gap::kHost ("72 % of the time in
+  /// aten::sort"), when it waited before gaps of Gap::kWait and Gap::kHost, and when it asked for copies that it waits
+  /// for or that are of pageable memory or small ("aten::item, called in train.py(31): step").
+  std::string host_was_in, waited_in, copied_in;
 
   /// Telemetry: readings of the compute units' clock while the device was busy, their mean, those under 85 % of the
   /// highest reading; and the most memory in use with the device's, in bytes. 0 where there are none.
@@ -153,10 +165,10 @@ inline constexpr int64_t kSteady = 10;
 struct Activity {
   std::vector<DeviceActivity> devices;  ///< that ran something, by row
   std::vector<ProcessActivity> processes;
-  int64_t operations = 0, untied = 0;  ///< device work, and that without a call in the trace
-  int64_t calls = 0;                   ///< of GPU APIs
-  bool loaders = false;                ///< some range or function is a data loader's
-  bool queue_waits = false;            ///< a stream is made to wait for another's event
+  int64_t operations = 0, untied = 0;    ///< device work, and that without a call in the trace
+  int64_t calls = 0;                     ///< of GPU APIs
+  std::array<bool, kHostWorks> works{};  ///< some range or function is of this work
+  bool queue_waits = false;              ///< a stream is made to wait for another's event
 };
 
 /// `near_peak`: by row of table kernel, those that no measure of launch shapes blames.

@@ -5,7 +5,7 @@
 
 #include "analysis/operators/places.h"
 #include "base/format.h"
-#include "efficiency/causes.h"
+#include "efficiency/findings/operator_findings.h"
 #include "ranks/match/lateness.h"
 #include "report/shorten.h"
 #include "trace/read/rows.h"
@@ -32,6 +32,7 @@ std::string percent_of(int64_t part, int64_t whole) {
 }
 
 std::string saved(const analysis::TraceFinding& finding, int64_t length) {
+  if (finding.frees) return analysis::gains_text(finding) + " of memory";
   if (!finding.saves) return "its cost is not known";
   const auto [low, high] = *finding.saves;
   return fmt::format("could save {} ({}{} % of the run)", analysis::savings_text(finding),
@@ -119,10 +120,10 @@ void add_findings_lines(report::Sections& out, const analysis::Findings& finding
   for (size_t i = 0; i < std::min(kLines, findings.findings.size()); ++i) {
     const analysis::TraceFinding& finding = findings.findings[i];
     const std::string title = (finding.possible ? "possible: " : "") + report::clean(finding.title);
-    const std::string saves = finding.saves ? fmt::format(": could save {} ({} %)", analysis::savings_text(finding),
-                                                          percent_of(finding.saves->second, findings.length))
-                                            : std::string();
-    out.sentence(title + saves);
+    std::string gains = analysis::gains_text(finding);
+    if (!gains.empty()) gains = ": " + gains;
+    if (finding.saves) gains += fmt::format(" ({} %)", percent_of(finding.saves->second, findings.length));
+    out.sentence(title + gains);
   }
   if (!file.empty()) out.line("  why and where: tacho report findings " + file);
 }

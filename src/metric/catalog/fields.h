@@ -82,7 +82,8 @@ struct Fields {
   static void of(auto& archive, Like<RuleCondition> auto& x) { archive(x.quantity, x.relation, x.threshold); }
   static void of(auto& archive, Like<Rule> auto& x) {
     archive(x.slug, x.vendor, x.title, x.meaning, x.model, x.only_possible, x.sentence, x.refuted_by, x.spans, x.error,
-            x.when, x.any, x.unless, x.saves_low, x.saves_high, x.of, x.evidence, x.advice, x.in_sentence);
+            x.when, x.any, x.unless, x.saves_low, x.saves_high, x.frees_low, x.frees_high, x.of, x.evidence, x.advice,
+            x.in_sentence);
   }
   static void of(auto& archive, Like<RuleCheck> auto& x) { archive(x.slug, x.vendor, x.says, x.when, x.suspects); }
   static void of(auto& archive, Like<RuleScreen> auto& x) { archive(x.vendor, x.weight_words, x.weight, x.bars); }

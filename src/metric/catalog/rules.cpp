@@ -168,7 +168,9 @@ class RuleReader : YamlReader {
           (key == "when" ? rule.when : key == "any" ? rule.any : rule.unless).push_back(condition);
         }
       } else if (key == "saves") {
-        TACHO_TRY(read_saves(value, rule));
+        TACHO_TRY(read_range(value, "saves", "in percent of the kernel's time", rule.saves_low, rule.saves_high));
+      } else if (traces() && key == "frees") {
+        TACHO_TRY(read_range(value, "frees", "in bytes", rule.frees_low, rule.frees_high));
       } else if (key == "of") {
         TACHO_ASSIGN(rule.of, read_expression(value, key));
       } else if (key == "error") {
@@ -242,15 +244,16 @@ class RuleReader : YamlReader {
     return parsed;
   }
 
-  Status read_saves(const YAML::Node& node, Rule& rule) {
-    TACHO_ASSIGN(const std::string line, text(node, "saves"));
+  // "low .. high"; nothing for "none".
+  Status read_range(const YAML::Node& node, std::string_view key, std::string_view unit, RuleExpression& low,
+                    RuleExpression& high) {
+    TACHO_ASSIGN(const std::string line, text(node, key));
     if (traces() && line == "none") return {};
     auto parsed = parse_rule_range(line, quantities_, *book_.strings);
-    if (!parsed)
-      return fail_at(node, "{} (saves is \"low .. high\", in percent of the kernel's time)", parsed.error().message);
+    if (!parsed) return fail_at(node, "{} ({} is \"low .. high\", {})", parsed.error().message, key, unit);
     for (const RuleExpression* each : {&parsed->first, &parsed->second}) TACHO_TRY(check_metrics(node, *each));
-    rule.saves_low = std::move(parsed->first);
-    rule.saves_high = std::move(parsed->second);
+    low = std::move(parsed->first);
+    high = std::move(parsed->second);
     return {};
   }
 

@@ -39,6 +39,8 @@ struct Rule {
   /// The finding in one sentence with its numbers; each "{}" is replaced by the next of `in_sentence`.
   std::string_view sentence;
   std::vector<RuleExpression> in_sentence;
+  /// Bytes of memory that could be freed; empty: the finding is not about memory.
+  RuleExpression frees_low, frees_high;
   std::string_view refuted_by;  ///< in words: evidence against it that the trace does not show
   std::string_view spans;       ///< which stretches of time are its evidence; "" = none
 };
@@ -79,7 +81,7 @@ Result<RuleBook> parse_rules(std::string_view yaml, std::string_view file, const
 
 /// The rules of catalog/trace: they name quantities of traces (analysis/findings/findings.h), which are not checked
 /// here, and
-/// have the keys sentence, refuted-by and spans besides.
+/// have the keys sentence, frees, refuted-by and spans besides.
 Result<RuleBook> parse_trace_rules(std::string_view yaml, std::string_view file);
 
 /// Whether all metrics that the rule needs (conditions and savings) exist on the catalog's architecture.
@@ -133,6 +135,8 @@ void for_each_leaf(const RuleBook& book, F&& f) {
     for_each_deciding(rule, leaves);
     for (const RuleExpression& each : rule.evidence) leaves(each);
     leaves(rule.of);
+    leaves(rule.frees_low);
+    leaves(rule.frees_high);
   }
   for (const RuleCheck& check : book.checks) leaves(check.when.quantity);
   for (const RuleScreen& screen : book.screens) {

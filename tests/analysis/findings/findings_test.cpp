@@ -324,6 +324,51 @@ TEST(Findings, DataLoading) {
   expect_state(steps(5 * kMs, "forward"), "data-loading", "not judged");
 }
 
+// Of 50 steps each waits and then runs `work` of the host for a time.
+Findings host_work(const char* work, int64_t time, int64_t range = 0) {
+  Planted planted;
+  for (int i = 0; i < 50; ++i) {
+    planted.launch(10 * kMs);
+    planted.wait();
+    planted.range(work, planted.now, planted.now + (range == 0 ? time : range));
+    planted.compute(time);
+  }
+  return planted.find();
+}
+
+TEST(Findings, RecompilationAndGarbageCollection) {
+  const Findings compiled = host_work("_compile.compile_inner (dynamo_timed)", 5 * kMs);
+  expect_state(compiled, "recompilation", "found");
+  expect_state(compiled, "garbage-collection", "silent");
+  expect_state(compiled, "host-computes", "silent");  // it has a rule of its own
+  EXPECT_NE(finding_of(compiled, "recompilation")->sentence.find("in 49 gaps while the host compiled"),
+            std::string::npos)
+      << finding_of(compiled, "recompilation")->sentence;
+  expect_state(host_work("_compile.compile_inner (dynamo_timed)", 530 * kUs), "recompilation", "possible");
+  const Findings collected = host_work("Python GC", 5 * kMs);
+  expect_state(collected, "garbage-collection", "found");
+  expect_state(collected, "recompilation", "silent");
+  expect_state(host_work("Python GC", 205 * kUs), "garbage-collection", "possible");
+  // A tenth of the host's time: then its own code is what the device waits for.
+  expect_state(host_work("Python GC", 5 * kMs, 500 * kUs), "host-computes", "found");
+}
+
+TEST(Findings, NamesWhatTheHostDid) {
+  const Findings named = host_work("augment#17", 5 * kMs);
+  expect_state(named, "host-computes", "found");
+  const TraceFinding& finding = *finding_of(named, "host-computes");
+  EXPECT_NE(finding.sentence.find("100 % of the time in augment."), std::string::npos) << finding.sentence;
+  EXPECT_NE(all_of(named).find("host-computes"), std::string::npos);
+  EXPECT_TRUE(std::any_of(finding.evidence.begin(), finding.evidence.end(), [](const std::string& line) {
+    return line == "Such gaps after a wait for the device: 49";
+  })) << fmt::format("{}", fmt::join(finding.evidence, "\n"));
+  // Less than a third of it says nothing, nor does a range around all.
+  EXPECT_NE(finding_of(host_work("augment", 5 * kMs, kMs), "host-computes")->sentence.find("it computed, read data"),
+            std::string::npos);
+  EXPECT_NE(finding_of(host_work("ProfilerStep#3", 5 * kMs), "host-computes")->sentence.find("it computed, read data"),
+            std::string::npos);
+}
+
 TEST(Findings, QueuedGaps) {
   const auto steps = [](int64_t gap) {
     Planted planted;
@@ -627,6 +672,32 @@ TEST(Findings, OperatorsBelowTheirRoof) {
   expect_state(planted.find(), "operators-below-roof", "not judged");
 }
 
+TEST(Findings, WhatOperatorsNeedNotDo) {
+  const auto run = [](OperatorShare OperatorRoofs::*share, int64_t ns, int64_t saved) {
+    Planted planted;
+    for (int i = 0; i < 100; ++i) planted.launch(kMs);
+    FindOptions options;
+    options.operators.emplace().gpu = 100 * kMs;
+    (*options.operators).*share = {ns, saved, "aten::mm [[8, 8], [8, 8]]", {"the line of it"}};
+    return planted.find(options);
+  };
+  const Findings converting = run(&OperatorRoofs::converting, 20 * kMs, 20 * kMs);
+  expect_state(converting, "converting-operators", "found");
+  EXPECT_EQ(finding_of(converting, "converting-operators")->evidence.back(), "the line of it");
+  EXPECT_NEAR(static_cast<double>(finding_of(converting, "converting-operators")->saves->second), 20e6, 1e5);
+  expect_state(run(&OperatorRoofs::converting, 5'100 * kUs, kMs), "converting-operators", "possible");
+  expect_state(run(&OperatorRoofs::converting, kMs, kMs), "converting-operators", "silent");
+  expect_state(run(&OperatorRoofs::single, 50 * kMs, 40 * kMs), "products-in-f32", "possible");
+  expect_state(run(&OperatorRoofs::single, 5 * kMs, 4 * kMs), "products-in-f32", "silent");
+  expect_state(run(&OperatorRoofs::few_rows, 50 * kMs, 0), "small-batch", "possible");
+  expect_state(run(&OperatorRoofs::few_rows, 20 * kMs, 0), "small-batch", "silent");
+  expect_state(run(&OperatorRoofs::unfused, 20 * kMs, 15 * kMs), "unfused-attention", "found");
+  expect_state(run(&OperatorRoofs::unfused, 20 * kMs, 0), "unfused-attention", "silent");
+  Planted planted;
+  planted.launch(kMs);
+  expect_state(planted.find(), "converting-operators", "not judged");
+}
+
 TEST(Findings, LateRank) {
   const auto run = [](int64_t waited, int64_t collectives) {
     Planted planted;
@@ -899,9 +970,13 @@ TEST(Findings, RulesStandInTheDocs) {
 // written in this file. A rule without both fails here, whichever of the tests are run.
 TEST(Findings, RulesEachFireAndAreSilentInATest) {
   const char* const source = getenv("TACHO_SOURCE");
-  std::ifstream file(std::string(source != nullptr ? source : ".") + "/tests/analysis/findings/findings_test.cpp");
-  const std::string tests(std::istreambuf_iterator<char>(file), {});
-  ASSERT_FALSE(tests.empty());
+  std::string tests;
+  for (const char* const name : {"findings_test.cpp", "memory_findings_test.cpp"}) {
+    std::ifstream file(fmt::format("{}/tests/analysis/findings/{}", source != nullptr ? source : ".", name));
+    const size_t before = tests.size();
+    tests.append(std::istreambuf_iterator<char>(file), {});
+    ASSERT_GT(tests.size(), before) << name;
+  }
   const auto expected = [&](std::string_view rule, std::string_view state) {
     return tests.find(fmt::format("\"{}\", \"{}\");", rule, state)) != std::string::npos;
   };

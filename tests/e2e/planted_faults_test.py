@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+"""Files of torch.profiler with one planted fault each, on an H100, an A100 and an MI300X: findings name exactly that fault and where
+in the program it is, and nothing in the same program without it."""
+import json
+
+from harness import Case, TACHO, main
+from torch_file import BF16, FLOAT, GPUS, H100, HALF, TorchFile, train
+
+
+class Planted(Case):
+    def findings(self, file):
+        document = json.loads(self.run_command(TACHO, "report", "findings", file.write(self.folder / "t.json"), "--output-format", "json").stdout)
+        return {finding["rule"]: finding for finding in document["findings"]}
+
+    def names(self, make, *rules, said=(), also=()):
+        """`make(gpu)` has exactly the fault: the rules `rules`, in whose text all of `said` stands, and at most those of `also`."""
+        for gpu in GPUS:
+            with self.subTest(gpu=gpu.name):
+                found = self.findings(make(gpu))
+                self.assertLessEqual(set(rules), set(found), {rule: each["sentence"] for rule, each in found.items()})
+                self.assertLessEqual(set(found), {*rules, *also}, {rule: each["sentence"] for rule, each in found.items()})
+                text = " ".join(" ".join([each["sentence"], *each["evidence"]]) for each in found.values())
+                for part in said:
+                    self.assertIn(part, text)
+
+    @staticmethod
+    def trained(hook, plant, **options):
+        def make(gpu):
+            file = TorchFile(gpu)
+            return train(file, **{hook: lambda number: plant(file, number)}, **options)
+        return make
+
+
+class Healthy(Planted):
+    def test_a_program_without_a_fault(self):
+        self.names(lambda gpu: train(TorchFile(gpu)))
+
+
+class Operators(Planted):
+    """Causes by shape, grid and kernel name."""
+
+    def layer(self, plant):
+        return self.trained("during", lambda file, number: plant(file))
+
+    def below(self, plant, *said, also=()):
+        self.names(self.layer(plant), "operators-below-roof", said=said, also=also)
+
+    def test_unaligned_rows(self):
+        self.below(lambda file: file.mm(8191, 4097, 4097, share=0.2), "rows of 4097 elements of 2 bytes do not begin on 16 bytes")
+
+    def test_few_workgroups(self):
+        self.below(lambda file: file.mm(256, 131072, 512, share=0.08, groups=8), "8 workgroups for", also=["small-grids"])
+
+    def test_few_workgroups_without_a_grid(self):
+        # Files of ROCm have no grid: the tile of the kernel's name and the shape tell.
+        def plant(file):
+            with file.op("aten::mm", [[256, 131072], [131072, 512]], [BF16, BF16]):
+                file.kernel("Cijk_Ailk_Bljk_BBS_BH_MT256x128x64_MI16x16x16x1_SN_GSU2_" if file.gpu.hip else
+                            "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize256x128x64", 2 * 256 * 131072 * 512 / file.gpu.bf16 / 0.08 * 1e6)
+        self.below(plant, " workgroups for ")
+
+    def test_a_last_wave_that_fills_little(self):
+        for share in (0.33, 0.22):
+            self.below(lambda file, share=share: file.mm(4096, 4096, 4096, share=share, groups=file.gpu.units + 4), "in the last round")
+        # A full last wave is no cause, and at a third of the roof no finding.
+        self.names(self.layer(lambda file: file.mm(4096, 4096, 4096, share=0.33, groups=2 * file.gpu.units)))
+
+    def test_tiles_larger_than_the_result(self):
+        self.below(lambda file: file.mm(32768, 512, 8, share=0.1), "tiles of", also=["small-batch"])
+
+    def test_few_rows(self):
+        self.below(lambda file: file.mm(8, 16384, 16384, share=0.4), "with only 8 rows", also=["small-batch"])
+        # At the memory's rate there is nothing to gain for one batch.
+        self.names(self.layer(lambda file: [file.mm(8, 16384, 16384, share=0.85) for _ in range(4)]), "small-batch", said=["8 rows"])
+
+    def test_padded_heads(self):
+        def plant(head, kernel):
+            def attention(file):
+                shape = [8, 2048, 32, head]
+                with file.op("aten::_flash_attention_forward", [shape] * 3 + [[]] * 12, [BF16] * 3 + ["Scalar"] * 12, [""] * 7 + ["0.", "False"] + [""] * 6):
+                    file.kernel(kernel, 4 * 8 * 32 * 2048 * 2048 * head / file.gpu.bf16 / 0.35 * 1e6, 4096)
+            return attention
+        self.below(plant(72, "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<96, 128, 64, 4, false>>"),
+                   "its heads have 72 elements, and its kernels compute with 96")
+        self.below(plant(72, "attn_fwd"), "its heads have 72 elements, and its kernels compute with 96")
+        self.below(plant(192, "void ck_tile::FmhaFwdKernel<ck_tile::BlockFmhaPipeline<ck_tile::TileFmhaShape<ck_tile::sequence<128, 128, 32, 256, 32, 256>>>>"),
+                   "its heads have 192 elements, and its kernels compute with 256")
+        self.names(self.layer(plant(128, "flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64>>")))
+
+    def test_layouts_changed_by_a_convolution(self):
+        def plant(file):
+            name = "aten::miopen_convolution" if file.gpu.hip else "aten::cudnn_convolution"
+            values = ["", "", ""] if file.gpu.hip else ["", ""]
+            dims = [[32, 64, 112, 112], [64, 64, 3, 3]] + [[]] * 7
+            with file.op(name, dims, [HALF, HALF] + [""] * 7, [*values, "[1, 1]", "[1, 1]", "[1, 1]", "1", "False", "False", "False"][:9]):
+                move = 4 * 32 * 64 * 112 * 112 / file.gpu.bandwidth / 0.5 * 1e6
+                file.kernel("batched_transpose_32x32_half" if file.gpu.hip else "void cudnn::engines_precompiled::nchwToNhwcKernel<__half>", move, 8192)
+                file.kernel("igemm_fwd_gtcx3_nhwc_fp16" if file.gpu.hip else "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32", move, 8192)
+        self.names(self.layer(plant), "converting-operators", said=["changes the layout of data"], also=["operators-below-roof"])
+
+    @staticmethod
+    def linear(file, copy):
+        with file.op("aten::linear", [[8192, 4096], [4096, 4096], [4096]], [BF16, FLOAT, FLOAT]):
+            copy()
+            file.mm(8192, 4096, 4096)
+
+    def test_types_changed_in_a_product(self):
+        def plant(file):
+            def cast():
+                for _ in range(3):
+                    with file.op("aten::to", [[4096, 4096]], [FLOAT]), file.op("aten::_to_copy", [[4096, 4096]], [FLOAT]), \
+                            file.op("aten::copy_", [[4096, 4096], [4096, 4096], []], [BF16, FLOAT, "Scalar"], ["", "", "False"]):
+                        file.kernel("void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda>",
+                                    6 * 4096 * 4096 / file.gpu.bandwidth / 0.8 * 1e6, 8192)
+            self.linear(file, cast)
+        self.names(self.layer(plant), "converting-operators", said=["aten::linear", "changes the type of data, f32 to bf16"])
+
+    def test_layouts_changed_in_a_product(self):
+        def plant(file):
+            def transpose():
+                with file.op("aten::contiguous", [[8192, 4096]], [BF16]), file.op("aten::clone", [[8192, 4096]], [BF16]), \
+                        file.op("aten::copy_", [[8192, 4096], [8192, 4096], []], [BF16, BF16, "Scalar"], ["", "", "False"],
+                                [[4096, 1], [1, 8192], []]):
+                    file.kernel("void at::native::elementwise_kernel<direct_copy_kernel_cuda>", 4 * 8192 * 4096 / file.gpu.bandwidth / 0.55 * 1e6, 8192)
+            self.linear(file, lambda: [transpose() for _ in range(2)])
+        self.names(self.layer(plant), "converting-operators", said=["changes the layout of data"], also=["operators-below-roof"])
+
+    def test_products_in_32_bits(self):
+        def plant(file):
+            file.mm(4096, 4096, 4096, share=0.8, kind=FLOAT, kernel="Cijk_Ailk_Bljk_SB_MT128x128x16_" if file.gpu.hip else "ampere_sgemm_128x128_nn")
+        self.names(self.layer(plant), "products-in-f32", said=["aten::mm [[4096, 4096], [4096, 4096]]"])
+
+    def test_attention_that_is_not_fused(self):
+        def plant(file):
+            q = [8, 16, 1024, 64]
+            with file.op("aten::scaled_dot_product_attention", [q, q, q], [BF16] * 3), \
+                    file.op("aten::_scaled_dot_product_attention_math", [q, q, q], [BF16] * 3):
+                file.mm(16 * 8 * 1024, 64, 1024, share=0.8)
+                with file.op("aten::_softmax", [[8, 16, 1024, 1024], [], []], [BF16, "Scalar", "Scalar"], ["", "-1", "False"]):
+                    file.kernel("softmax_warp_forward", 4 * 8 * 16 * 1024 * 1024 / file.gpu.bandwidth / 0.8 * 1e6, 8192)
+                file.mm(16 * 8 * 1024, 1024, 64, share=0.8)
+        self.names(self.layer(plant), "unfused-attention", said=["aten::scaled_dot_product_attention [[8, 16, 1024, 64]"])
+
+    def test_an_input_that_is_not_contiguous(self):
+        def plant(file):
+            with file.op("aten::mul", [[8192, 4096], [8192, 4096]], [BF16, BF16], None, [[4096, 1], [1, 8192]]):
+                file.kernel("void at::native::elementwise_kernel<128, 4, MulFunctor>", 6 * 8192 * 4096 / file.gpu.bandwidth / 0.3 * 1e6, 8192)
+        self.below(plant, "an input is not contiguous in memory")
+
+    def test_few_channels_of_a_group(self):
+        def plant(file):
+            name = "aten::miopen_convolution" if file.gpu.hip else "aten::cudnn_convolution"
+            values = ["", "", "", "[1, 1]", "[1, 1]", "[1, 1]", "64", "False", "False"] if file.gpu.hip else \
+                ["", "", "[1, 1]", "[1, 1]", "[1, 1]", "64", "False", "False", "False"]
+            with file.op(name, [[32, 64, 112, 112], [64, 1, 3, 3]] + [[]] * 7, [HALF, HALF] + [""] * 7, values):
+                file.kernel("conv_depthwise2d_forward_kernel", 2 * 2 * 32 * 64 * 112 * 112 / file.gpu.bandwidth / 0.2 * 1e6, 8192)
+        self.below(plant, "made of only one channel")
+
+
+class Host(Planted):
+    """What the host does to the device."""
+
+    def test_synchronisations_in_a_loop(self):
+        def plant(file, number):
+            with file.function("train.py(40): log_time"):
+                file.synchronize()
+                file.host(90)
+        self.names(self.trained("during", plant), "host-waits", said=["mostly in train.py(40): log_time"])
+
+    def test_item_in_a_loop(self):
+        def plant(host_us):
+            def item(file, number):
+                with file.function("/home/u/train.py(31): step"), file.function("torch/_tensor.py(20): item"), \
+                        file.op("aten::item", [[]], [FLOAT]), file.op("aten::_local_scalar_dense", [[]], [FLOAT]):
+                    file.copy("DtoH", 4, 1.5, pageable=True)
+                    file.synchronize()
+                file.host(host_us)
+            return item
+        self.names(self.trained("during", plant(90)), "host-waits", said=["mostly in aten::item, called in train.py(31): step"])
+        # The host's own code after it is what the device waits for; the wait is why.
+        self.names(self.trained("during", plant(250)), "host-computes", said=["Such gaps after a wait for the device"])
+
+    def test_small_copies(self):
+        def plant(file, number):
+            with file.function("train.py(12): upload"):
+                for _ in range(200):
+                    with file.op("aten::copy_"):
+                        file.copy("HtoD", 512, 1.6)
+        self.names(self.trained("before", plant), "small-copies", said=["aten::copy_, called in train.py(12): upload"],
+                   also=["exposed-copies", "launch-bound"])
+
+    def test_a_data_loader_that_is_waited_for(self):
+        def plant(file, number):
+            with file.range("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"):
+                file.host(15000)
+        self.names(self.trained("before", plant), "data-loading")
+
+    def test_pageable_copies(self):
+        def plant(file, number):
+            for _ in range(4):
+                with file.op("aten::to", [[2048, 4096]], [BF16]), file.op("aten::copy_"):
+                    file.copy("HtoD", 8 << 20, 1500, pageable=True, blocks=True)
+        self.names(self.trained("before", plant), "pageable-copies", said=["most of these calls are in aten::to"],
+                   also=["synchronous-copies", "exposed-copies"])
+
+    def test_many_tiny_kernels(self):
+        def plant(file, number):
+            with file.range("Optimizer.step#Adam.step"):
+                for _ in range(2000):
+                    with file.op("aten::add_", [[512], [512], []], [FLOAT, FLOAT, "Scalar"], ["", "", "1"]):
+                        file.kernel("void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>", 2.0, 1)
+        self.names(self.trained("after", plant, layers=1), "tiny-kernels", said=["vectorized_elementwise_kernel"],
+                   also=["launch-bound", "small-grids", "queued-gaps"])
+
+    def test_recompilations(self):
+        def plant(file, number):
+            with file.op("_compile.compile_inner (dynamo_timed)"):
+                file.host(20000)
+        self.names(self.trained("before", lambda file, number: plant(file, number) if number % 2 else None), "recompilation")
+        # Compiling before the work repeats is a start-up.
+        self.names(self.trained("before", lambda file, number: plant(file, number) if number == 0 else None))
+
+    def test_garbage_collections(self):
+        for name, category in (("Python GC", "cpu_op"), ("<built-in function collect>", "python_function")):
+            def plant(file, number, name=name, category=category):
+                if number % 3 == 1:
+                    with file.span(category, name):
+                        file.host(15000)
+            self.names(self.trained("before", plant), "garbage-collection")
+
+    def test_work_of_the_host_is_named(self):
+        def plant(file, number):
+            with file.function("train.py(50): augment"), file.op("aten::sort", [[1000000]], [FLOAT]):
+                file.host(12000)
+        self.names(self.trained("before", plant), "host-computes", said=["in aten::sort"])
+
+    def test_allocations_in_a_loop(self):
+        def plant(file, number):
+            file.call("cudaMalloc", "hipMalloc", 300)
+            file.call("cudaFree", "hipFree", 400)
+        self.names(self.trained("during", plant), "allocation-churn", also=["dominant-call"])
+
+    def test_a_slow_rank(self):
+        def rank(number, slow):
+            file = TorchFile(H100, rank=(number, 4))
+            for step in range(12):
+                with file.step(step):
+                    for _ in range(3):
+                        file.mm(8192, 4096, 4096)
+                        if slow:
+                            file.host(600)
+                    begin[number].append((file, step))
+                    file.now = max(file.now, file.free.get(7, 0))
+                    yield file
+        # The collective of a step begins on all ranks, and ends when the last one is there.
+        for late in (True, False):
+            begin = {number: [] for number in range(4)}
+            ranks = [rank(number, late and number == 2) for number in range(4)]
+            files = {}
+            while True:
+                step = [next(each, None) for each in ranks]
+                if None in step:
+                    break
+                there = max(max(file.now, file.free.get(7, 0)) for file in step)
+                for number, file in enumerate(step):
+                    files[number] = file
+                    start = max(file.now, file.free.get(7, 0)) + 8
+                    with file.op("record_param_comms"):
+                        file.run("kernel", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", there + 300 - start, 20, 5.0, "cudaLaunchKernelExC",
+                                 "hipExtLaunchKernel", {"Collective name": "allreduce", "In msg nelems": 1 << 22, "Out msg nelems": 1 << 22,
+                                                        "Group size": 4, "dtype": "BFloat16", "Process Group Name": "0",
+                                                        "Process Group Ranks": "[0, 1, 2, 3]", "grid": [24, 1, 1], "block": [512, 1, 1]})
+                    file.free[7] = file.free[20]
+                    file.now = file.free[20]
+            paths = [file.write(self.folder / f"rank{number}.json") for number, file in files.items()]
+            self.run_command(TACHO, "merge", *paths, "-o", "ranks.tacho", "--overwrite")
+            document = json.loads(self.run_command(TACHO, "report", "findings", "ranks.tacho", "--output-format", "json").stdout)
+            found = {finding["rule"]: finding["sentence"] for finding in document["findings"]}
+            if late:
+                self.assertIn("Rank 2 came last", found.get("late-rank", ""), found)
+            else:
+                self.assertNotIn("late-rank", found)
+
+
+if __name__ == "__main__":
+    main()

@@ -231,6 +231,15 @@ class Session {
     return size > 0 && memchr(text.data(), '\n', static_cast<size_t>(size)) != nullptr;
   }
 
+  // The launch after the last one that is wanted closes recording by itself, exactly; the program may make none.
+  bool has_launched(const tape::PoolHeader& header) {
+    const uint64_t launches = header.launches.load(std::memory_order_relaxed);
+    if (launches != options_.launches) return launches > options_.launches;
+    constexpr int64_t kPatience = 200'000'000;  // ns
+    if (launched_ == 0) launched_ = raw_now();
+    return raw_now() - launched_ > kPatience;
+  }
+
   void wait_for_end(tape::PoolHeader& header, launch::SignalInbox& signals) {
     launch::Gate gate(header, recording_);
     const int64_t begin = raw_now();
@@ -250,7 +259,7 @@ class Session {
         asked = asked || signal->number == SIGINT || signal->number == SIGTERM || signal->number == SIGHUP ||
                 signal->number == SIGQUIT;
       release_late_threads();
-      if (options_.launches != 0 && header.launches.load(std::memory_order_relaxed) >= options_.launches) break;
+      if (options_.launches != 0 && has_launched(header)) break;
       if (all_gone()) {
         result_.ended = true;
         break;
@@ -333,7 +342,7 @@ class Session {
   SessionResult result_;
   std::vector<Guest> guests_;  // of result_.targets
   std::string library_, root_;
-  int64_t begin_ = 0;
+  int64_t begin_ = 0, launched_ = 0;
 };
 
 }  // namespace

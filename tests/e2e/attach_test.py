@@ -87,15 +87,19 @@ class OpenCl(Attached):
         self.assertIn("tacho attached to this process while it ran", info)
 
     def test_times_of_a_queue_without_profiling_are_those_of_one_with_it(self):
-        means = []
-        for words in ((), ("profiling",)):
-            program = self.start(LOOP, "1000000", "2000", "slow", *words)
-            self.attach(program, "--for-launches", "60")
-            self.same_slow(self.end(program))
-            row = self.stats("kernel", "a.tacho")["mix_up"]
-            means.append(row["Min"] if "Min" in row else row[next(key for key in row if "Min" in key)])
-        self.assertGreater(min(means), 100_000)  # ns: it computes for a while
-        self.assertLess(max(means) / min(means), 2.5, means)  # the machine is shared
+        shortest = {(): 10**12, ("profiling",): 10**12}
+        for _ in range(3):  # the machine is shared
+            for words in shortest:
+                program = self.start(LOOP, "1000000", "2000", "slow", *words)
+                self.attach(program, "--for-launches", "60")
+                self.same_slow(self.end(program))
+                row = self.stats("kernel", "a.tacho")["mix_up"]
+                shortest[words] = min(shortest[words], row[next(key for key in row if "Min" in key)])
+            least, most = sorted(shortest.values())
+            if most / least < 2:
+                break
+        self.assertGreater(least, 100_000)  # ns: it computes for a while
+        self.assertLess(most / least, 2.5, shortest)
 
     def same_slow(self, said):
         rounds = re.match(r"(\d+) rounds: ", said)[1]

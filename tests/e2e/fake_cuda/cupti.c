@@ -1,6 +1,8 @@
 /* A stand-in for CUPTI 13.0 (13.3 where WITH_SUBSCRIBERS says that each client has a subscriber of its own), so that the way of CUDA records from a program to a trace is tested where there is no GPU.
  * It takes the calls that tacho makes and writes records as CUPTI does: into the client's buffers, kernels marked as not
  * complete until fake_complete(). What real CUPTI does beyond that is tested on real GPUs (tests/device). */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -209,14 +211,37 @@ EXPORT int cuptiActivityGetNextRecord_v2(struct client* client, uint8_t* buffer,
   return client->used ? next_record(buffer, valid, record) : 1;
 }
 #endif
+static void tell_version_asked(void) {
+  struct {
+    int site;
+    const char* function;
+    const void* parameters;
+    void* result;
+    const char* symbol;
+    void* context;
+    uint32_t context_id;
+    uint64_t* data;
+    uint32_t correlation;
+  } call = {0, "cuDriverGetVersion", NULL, NULL, NULL, NULL, 0, NULL, ++g_correlation};
+  if (g_callback) g_callback(NULL, 1, 15, &call);
+}
 EXPORT int cuptiEnableCallback(uint32_t on, void* subscriber, int domain, uint32_t id) {
   (void)subscriber;
+  if (domain == 1 && id == 15) {
+    void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    void (**asked)(void) = driver != NULL ? dlsym(driver, "fake_driver_version_asked") : NULL;
+    if (asked != NULL) *asked = on ? tell_version_asked : NULL;
+  }
   if (domain == 2 && id == 211) g_tells_launches = on != 0;
   return 0;
 }
 EXPORT int cuptiGetCallbackName(int domain, uint32_t id, const char** name) {
   if (domain == 2 && id == 211) {
     *name = "cudaLaunchKernel_v7000";
+    return 0;
+  }
+  if (domain == 1 && id == 15) {
+    *name = "cuDriverGetVersion";
     return 0;
   }
   if (domain == 1 && id == 307) {

@@ -14,7 +14,10 @@ EXPORT int cuInit(unsigned flags) {
   (void)flags;
   return number("FAKE_CUDA_INIT", 0);
 }
+/* Called within cuDriverGetVersion: by the stand-in for CUPTI, which tells of the call. */
+EXPORT void (*fake_driver_version_asked)(void);
 EXPORT int cuDriverGetVersion(int* version) {
+  if (fake_driver_version_asked != NULL) fake_driver_version_asked();
   *version = number("FAKE_CUDA_VERSION", 13000);
   return 0;
 }

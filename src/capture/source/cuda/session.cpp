@@ -450,8 +450,10 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
   if (domain != abi::domain::kRuntime && domain != abi::domain::kDriver) return;
   const auto* const call = static_cast<const abi::CallbackData*>(data);
   if (const pthread_t asks = g_asks_number.load(std::memory_order_relaxed);
-      __builtin_expect(asks != 0 && asks == pthread_self(), 0))
-    return g_number_now.store(call->correlation, std::memory_order_relaxed);
+      __builtin_expect(asks != 0 && asks == pthread_self(), 0)) {
+    g_number_now.store(call->correlation, std::memory_order_relaxed);
+    return g_counts_launches.store(true, std::memory_order_release);
+  }
   if (call->site == abi::kEnter && sampler::g_launch_stacks.load(std::memory_order_relaxed) &&
       causes_work(call->function))
     sampler::launch_stack(call->correlation);
@@ -735,15 +737,14 @@ bool start_session() {
     define_span_window(false);
     g_cupti.activity_enable(abi::kind::kGraphTrace);
   }
-  if (tape::attached_late()) {
-    define_driver();
-    // What was launched before may come as well, without times: CUPTI has not followed it.
+  if (tape::attached_late()) define_driver();
+  apply_sources(tape::pool()->enabled.load(std::memory_order_relaxed));
+  // What was launched before is left out: it may come without times, for CUPTI has not followed it.
+  if (tape::attached_late())
     if (const uint32_t now = number_of_now(); now != 0) {
       tape::define_fact(kBlocks, event::BlockFact::kRecordingStops, 0);
       tape::define_fact(kBlocks, event::BlockFact::kRecordingStarts, now);
     }
-  }
-  apply_sources(tape::pool()->enabled.load(std::memory_order_relaxed));
   g_counts_launches.store(true, std::memory_order_release);
   // A buffer for each of some hundred threads: starting CUDA takes much longer than backing it.
   tape::want_blocks((64 << 20) / tape::kBlockSize);

@@ -25,6 +25,10 @@ uint64_t value_of(const std::atomic<uint64_t>& word) {
   return word.load(std::memory_order_relaxed);
 }
 
+// What a device takes between an event and an operation, on top of what it takes between two events, ns: 1670 to 2220
+// on an H100. No program can measure it about itself, so all of it is in the interval.
+constexpr double kBesideEvents = 2500;
+
 constexpr std::string_view kPrefix = "tacho-watch-";
 
 // Removes tables of this user that no tacho holds.
@@ -169,7 +173,8 @@ WatchSnapshot WatchSegment::snapshot(double seconds) const {
     if (row.state.load(std::memory_order_acquire) != WatchRow::kReady || value_of(row.count) == 0) continue;
     snapshot.rows.push_back(sums_of(row));
     const bool by_events = row.kind != event::WatchKind::kWait && (floor_domains >> row.domain & 1) != 0;
-    if (by_events) snapshot.rows.back().each_ns = static_cast<double>(value_of(table_->header.floor_spread));
+    if (by_events)
+      snapshot.rows.back().each_ns = kBesideEvents / 2 + static_cast<double>(value_of(table_->header.floor_spread));
     snapshot.operations += snapshot.rows.back().count;
   }
   for (const event::WatchProcess& process : table_->processes) {

@@ -219,7 +219,7 @@ def measure_counts(tacho, out):
         if seen[4] > 0:  # a bound, of some shapes at least
             verdict += " (at most)" if average >= 0.98 * true else " WRONG: the bound is below the truth"
         elif abs(average - true) > max(stated, 0.02 * true):
-            verdict += " WRONG time"
+            verdict = "WRONG time" if verdict == "ok" else verdict + ", WRONG time"
         wrong += verdict.count("WRONG")
         print(f"{name[:40]:<40} {seen[0]:>9} {count:>9} {seen[1]:>7} {'<=' if seen[4] else '  '}{average:>8.0f}ns {true:>8.0f}ns {average - true:>7.0f}ns {stated:>7.0f}ns  {verdict}")
     graphs = sum(row["count"] for row in last["rows"] if row["kind"] == "graph")

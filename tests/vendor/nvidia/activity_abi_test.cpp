@@ -177,7 +177,11 @@ TEST(CuptiHeaders, CallbackInterfaceAgrees) {
   EXPECT_EQ(sizeof(abi::KernelNode), sizeof(CUDA_KERNEL_NODE_PARAMS_v2));
 #if CUPTI_API_VERSION >= 26
   EXPECT_EQ(abi::kMultipleSubscribers, CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+#if CUPTI_API_VERSION >= 130200
   EXPECT_EQ(sizeof(abi::SubscriberParameters), sizeof(CUpti_SubscriberParams));
+#else
+  EXPECT_EQ(offsetof(abi::SubscriberParameters, several), sizeof(CUpti_SubscriberParams));
+#endif
 #endif
 }
 

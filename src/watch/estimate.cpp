@@ -57,8 +57,9 @@ std::optional<TimeEstimate> estimate_time(const AllLevels& levels, double each_n
   }
   if (std::isnan(variance)) return estimate;
   const double common = all * each_ns;
-  estimate.error_ns = std::hypot(std::sqrt(variance), common);
-  estimate.interval_ns = std::hypot(variance == 0 ? 0 : std::sqrt(variance) * student_95(freedom), 2 * common);
+  estimate.error_ns = std::sqrt(variance + common * common);
+  const double chance = variance == 0 ? 0 : std::sqrt(variance) * student_95(freedom);
+  estimate.interval_ns = std::sqrt(chance * chance + 4 * common * common);
   return estimate;
 }
 

@@ -5,7 +5,10 @@ import { createDuckDB, NODE_RUNTIME, VoidLogger } from '@duckdb/duckdb-wasm/bloc
 
 const [file, sql] = process.argv.slice(2);
 const require = createRequire(import.meta.url);
-const bundle = (kind) => ({ mainModule: require.resolve(`@duckdb/duckdb-wasm/dist/duckdb-${kind}.wasm`), mainWorker: '' });
+const bundle = (kind) => ({
+  mainModule: require.resolve(`@duckdb/duckdb-wasm/dist/duckdb-${kind}.wasm`),
+  mainWorker: '',
+});
 const engine = await createDuckDB({ mvp: bundle('mvp'), eh: bundle('eh') }, new VoidLogger(), NODE_RUNTIME);
 await engine.instantiate();
 const connection = engine.connect();

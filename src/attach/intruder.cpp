@@ -578,6 +578,8 @@ class Intruder {
         if (refused_) return fail("process {}: {}", facts_.pid, why);
       }
       pause_for(pause);
+      // A program that ended while a thread was tried has none left that is tried again.
+      if (memory_.is_gone()) return changed();
     }
     return fail("tacho found no moment to get into process {}: {}", facts_.pid, why);
   }

@@ -150,7 +150,7 @@ except ValueError as error:
         made = self.python("made = [tacho.open('<run>.tacho')._repr_html_(), repr(tacho.open('<run>.tacho'))]")
         summary = self.run_command(TACHO, "info", "<run>.tacho").stdout.decode()
         self.assertEqual(made[1], "tacho.open('<run>.tacho')")
-        self.assertTrue(made[0].startswith("<pre>tacho\n"), made[0][:200])
+        self.assertTrue(made[0].startswith("<pre>tacho  &lt;run&gt;.tacho\n"), made[0][:200])
         self.assertIn(summary.splitlines()[1].strip(), made[0])
         self.assertNotIn("<run>", made[0].partition("</pre>")[0])
         self.assertLess(len(made[0]), 6 << 20)

@@ -203,7 +203,7 @@ for (const file of [files[1], files[2]])
     for (const each of says.not_judged)
       assert.ok(
         new RegExp(
-          `[ ,]${each.rule}(, [a-z-]+)*: needs? ${each.needs.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}( |$)`,
+          `[ ,]${each.rule}(, [a-z0-9-]+)*: needs? ${each.needs.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}( |$)`,
         ).test(text),
         each.rule,
       );

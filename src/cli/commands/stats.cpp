@@ -191,7 +191,7 @@ enum class Code : uint8_t {
   kAll
 };
 
-int stack_stats(const std::string& file, const std::string& by_text, report::ShowOptions show_options,
+int stack_stats(const std::string& file, const std::string& by_text, const report::ShowOptions& show_options,
                 std::optional<size_t> top, Code code, analysis::StackOptions options) {
   constexpr size_t kRows = 20;
   const auto by = by_text == "stack"      ? analysis::StackBy::kStack
@@ -278,7 +278,7 @@ Answer place_answer(const std::vector<analysis::PlaceRow>& rows) {
 }
 
 int place_stats(const std::string& file, analysis::Place place, const std::string& by_text,
-                report::ShowOptions options) {
+                const report::ShowOptions& options) {
   const auto trace = open_trace(file);
   if (!trace) return complain(kBadInput, trace.error().message);
   auto rows = analysis::by_place(**trace, place);
@@ -422,7 +422,7 @@ Status complete(const trace::Trace& trace, Against& against) {
   return efficiency::find_steps(trace, against.options);
 }
 
-int operator_stats(const std::string& file, analysis::OperatorBy by, bool shapes, report::ShowOptions options,
+int operator_stats(const std::string& file, analysis::OperatorBy by, bool shapes, const report::ShowOptions& options,
                    std::optional<size_t> top, const std::string& graph_nodes, Against against) {
   constexpr size_t kRows = 30;
   const auto trace = open_trace(file);

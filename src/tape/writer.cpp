@@ -841,6 +841,8 @@ bool tacho_is_gone() {
 }
 
 namespace {
+constinit size_t g_parking_bytes = 0;  // of the pool, while a thread is in park()
+
 void cover(PoolHeader* pool, size_t size) {
   g_mapped_blocks = 0;
   // A thread that is writing a record this very moment writes it into memory that nobody reads. Two attaches later it
@@ -858,21 +860,22 @@ void cover(PoolHeader* pool, size_t size) {
 void park() {
   PoolHeader* const pool = tape::pool();
   const size_t size = pool_bytes();
+  g_parking_bytes = size;
   g_parked.store(true, std::memory_order_release);
   g_wiped->generation.store(0, std::memory_order_release);
   pool->guests.fetch_sub(1, std::memory_order_acq_rel);
   wake_all(pool->guests);
   cover(pool, size);
+  g_parking_bytes = 0;
 }
 
 void park_in_child() {
-  if (g_parked.load(std::memory_order_acquire)) return;
   PoolHeader* const pool = tape::pool();
   // Forked while tacho was attaching: as if it never had.
   if (pool == nullptr) return g_attach_state.store(kFailed, std::memory_order_release);
-  const size_t size = pool_bytes();
   g_parked.store(true, std::memory_order_release);
-  if (pool != g_covered[1].at) cover(pool, size);
+  // Another thread of the parent may have been on its way through park().
+  if (pool != g_covered[1].at) cover(pool, g_parking_bytes != 0 ? g_parking_bytes : pool_bytes());
 }
 
 void set_preloaded() {

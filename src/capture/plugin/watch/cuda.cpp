@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "capture/plugin/watch/event_timing.h"
 #include "capture/plugin/watch/sums.h"
 #include "capture/room/handle_map.h"
 #include "capture/room/lock.h"
@@ -27,9 +28,7 @@ constexpr auto kDomain = static_cast<uint32_t>(event::Domain::kCudaDriver);
 constexpr int kSuccess = 0, kNotReady = 600;
 
 using Function = void*;  // CUfunction, or CUkernel in its place
-using Stream = void*;
 using Context = void*;
-using Event = void*;
 using Address = unsigned long long;  // CUdeviceptr
 
 // Our own calls of the driver. Missing ones are null: an older driver.
@@ -54,53 +53,47 @@ struct Driver {
 constinit Driver g_driver = {};
 constinit std::atomic<bool> g_ready{false};
 
-// Events of an operation that is timed. Between `first` and `before` there is nothing: their distance is what events
-// take.
-struct Events {
-  Event first, before, after;
-};
-struct Waiting {
-  Events events;
-  Context context;
-  WatchRow* row;
-  uint32_t level;
-  bool with_first;  // `first` was recorded
-  bool behind;      // the device had not reached the first event when all of them were in its queue
-};
-constexpr uint32_t kMostWaiting = 1024;
-// Events that are not in use, of one context.
-struct Spare {
-  Context context;
-  uint32_t count;
-  Events events[kMostWaiting];
-};
-// The last distances of two events in a row, ns.
-struct Floor {
-  static constexpr uint32_t kKept = 31;
-  uint32_t count;  // ever
-  uint64_t last[kKept];
-};
-constexpr uint32_t kMostContexts = 16;
-
-// A forked child finds it zeroed: it cannot use the parent's contexts.
+// A forked child finds it zeroed.
 struct OwnState {
   LockWord objects;
-  LockWord timing;
-  std::atomic<uint32_t> waiting_count;
-  uint32_t turn;  // where to look next
-  Waiting waiting[kMostWaiting];
-  Spare spare[kMostContexts];
-  Floor floor;
-  uint32_t floor_turn;
-  uint32_t lead, lead_turn;  // how often `first` is recorded
 };
 constinit OwnState* g_own = nullptr;
-constinit std::atomic<uint32_t> g_captures{0};  // streams that are being captured
-constinit HandleMap g_kernels;                  // CUfunction, CUkernel -> WatchedKernel
-constinit HandleMap g_graphs;                   // CUgraphExec -> WatchRow
+constinit EventTimer g_timer;
+constinit HandleMap g_kernels;  // CUfunction, CUkernel -> WatchedKernel
+constinit HandleMap g_graphs;   // CUgraphExec -> WatchRow
 constinit uint32_t g_graph_names = 0;
 
-void read_last_times();
+Context current_context() {
+  Context context = nullptr;
+  return g_driver.cuCtxGetCurrent(&context) == kSuccess ? context : nullptr;
+}
+uint64_t current_place() {
+  return reinterpret_cast<uint64_t>(current_context());
+}
+uint64_t place_of(Stream, bool) {
+  return g_driver.times() ? current_place() : kNoPlace;
+}
+bool create_event(uint64_t, Event* event) {
+  constexpr unsigned kTimed = 0;  // CU_EVENT_DEFAULT
+  return g_driver.cuEventCreate(event, kTimed) == kSuccess;
+}
+void destroy_event(Event event) {
+  if (g_driver.cuEventDestroy_v2 != nullptr) g_driver.cuEventDestroy_v2(event);
+}
+bool record_event(Event event, Stream stream, bool per_thread) {
+  auto* const record =
+      per_thread && g_driver.cuEventRecord_ptsz != nullptr ? g_driver.cuEventRecord_ptsz : g_driver.cuEventRecord;
+  return record(event, stream) == kSuccess;
+}
+EventState query_event(Event event) {
+  const int state = g_driver.cuEventQuery(event);
+  return state == kSuccess ? EventState::kEnded : state == kNotReady ? EventState::kPending : EventState::kFailed;
+}
+bool elapsed(Event from, Event to, float* milliseconds) {
+  return g_driver.cuEventElapsedTime(milliseconds, from, to) == kSuccess;
+}
+constexpr EventRuntime kRuntime = {kDomain,       place_of,     current_place, create_event,
+                                   destroy_event, record_event, query_event,   elapsed};
 
 // Before the first hook does anything. False: nobody watches, or there is no memory.
 bool start() {
@@ -127,230 +120,22 @@ bool start() {
   auto* const own = static_cast<OwnState*>(map_pages(sizeof(OwnState)));
   if (own == nullptr) return false;
   madvise(own, sizeof(OwnState), MADV_WIPEONFORK);
+  if (!g_timer.start(kRuntime)) return false;
   g_own = own;
-  atexit(read_last_times);
+  atexit([] { g_timer.read_last(); });
   note_domain(kDomain);
   g_ready.store(true, std::memory_order_release);
   return true;
 }
 
-Context current_context() {
-  Context context = nullptr;
-  return g_driver.cuCtxGetCurrent(&context) == kSuccess ? context : nullptr;
-}
-
-void give_back(Context context, const Events& events) {
-  for (Spare& spare : g_own->spare) {
-    if (spare.context != context || spare.count == kMostWaiting) continue;
-    spare.events[spare.count++] = events;
-    return;
-  }
-}
-
-bool take_events(Context context, Events& events) {
-  Spare* place = nullptr;
-  for (Spare& spare : g_own->spare) {
-    if (spare.context == nullptr && place == nullptr) place = &spare;
-    if (spare.context != context) continue;
-    place = &spare;
-    break;
-  }
-  if (place == nullptr) return false;
-  place->context = context;
-  if (place->count > 0) {
-    events = place->events[--place->count];
-    return true;
-  }
-  constexpr unsigned kTimed = 0;  // CU_EVENT_DEFAULT
-  events = {};
-  for (Event* const each : {&events.first, &events.before, &events.after})
-    if (g_driver.cuEventCreate(each, kTimed) != kSuccess) {
-      for (Event const made : {events.first, events.before})
-        if (made != nullptr && g_driver.cuEventDestroy_v2 != nullptr) g_driver.cuEventDestroy_v2(made);
-      return false;
-    }
-  return true;
-}
-
-void lose_time() {
-  g_table->header.lost_times.fetch_add(1, std::memory_order_relaxed);
-}
-
-uint64_t whole_ns(float milliseconds) {
-  const double ns = static_cast<double>(milliseconds) * 1e6;
-  const auto whole = static_cast<uint64_t>(ns);
-  return whole + (ns - static_cast<double>(whole) >= 0.5 ? 1 : 0);
-}
-
-// The time between two events that have ended, ns.
-bool between(Event from, Event to, uint64_t& ns) {
-  float milliseconds = 0;
-  if (g_driver.cuEventElapsedTime(&milliseconds, from, to) != kSuccess || !(milliseconds >= 0)) return false;
-  ns = whole_ns(milliseconds);
-  return true;
-}
-
-void add_floor(uint64_t ns) {
-  Floor& floor = g_own->floor;
-  floor.last[floor.count++ % Floor::kKept] = ns;
-  const uint32_t known = floor.count < Floor::kKept ? floor.count : Floor::kKept;
-  uint64_t sorted[Floor::kKept];
-  for (uint32_t i = 0; i < known; ++i) {
-    uint32_t at = i;
-    for (; at > 0 && sorted[at - 1] > floor.last[i]; --at) sorted[at] = sorted[at - 1];
-    sorted[at] = floor.last[i];
-  }
-  WatchHeader& header = g_table->header;
-  header.floor.store(sorted[known / 2], std::memory_order_relaxed);
-  header.floor_spread.store((sorted[known * 3 / 4] - sorted[known / 4] + 1) / 2, std::memory_order_relaxed);
-  header.floor_domains.store(uint64_t{1} << kDomain, std::memory_order_relaxed);
-}
-
-// What is known of an operation whose events have all ended.
-void read_time(const Waiting& one) {
-  uint64_t ns = 0, floor = 0;
-  if (!between(one.events.before, one.events.after, ns)) return lose_time();
-  if (one.behind && one.with_first && between(one.events.first, one.events.before, floor)) add_floor(floor);
-  floor = g_table->header.floor.load(std::memory_order_relaxed);
-  const uint64_t time = ns > floor ? ns - floor : 0;
-  if (one.behind && g_own->floor.count > 0)
-    add_time(*one.row, one.level, time);
-  else
-    add_bound(*one.row, one.level, time);
-}
-
-// Reads the times of operations of the current context that have ended, looking at `most`. Under the lock.
-void read_times(uint32_t most) {
-  uint32_t count = g_own->waiting_count.load(std::memory_order_relaxed);
-  if (count == 0 || g_captures.load(std::memory_order_relaxed) != 0) return;
-  const Context context = current_context();
-  for (uint32_t looked = 0; looked < most && count > 0; ++looked) {
-    if (g_own->turn >= count) g_own->turn = 0;
-    Waiting& one = g_own->waiting[g_own->turn];
-    const int state = one.context != context ? kNotReady : g_driver.cuEventQuery(one.events.after);
-    if (state == kNotReady) {
-      ++g_own->turn;
-      continue;
-    }
-    if (state == kSuccess)
-      read_time(one);
-    else
-      lose_time();
-    give_back(context, one.events);
-    one = g_own->waiting[--count];
-    g_own->waiting_count.store(count, std::memory_order_relaxed);
-    g_table->header.pending.fetch_sub(1, std::memory_order_relaxed);
-  }
-}
-
-// After the program has waited for its device.
-void read_after_wait() {
-  if (g_own->waiting_count.load(std::memory_order_relaxed) == 0 || !try_lock(g_own->timing)) return;
-  const int64_t from = read_clock(CLOCK_MONOTONIC);
-  read_times(32);
-  unlock(g_own->timing);
-  g_table->header.prepared_time.fetch_add(static_cast<uint64_t>(read_clock(CLOCK_MONOTONIC) - from),
-                                          std::memory_order_relaxed);
-}
-
-void read_last_times() {
-  if (g_own == nullptr || !try_lock(g_own->timing)) return;
-  read_times(kMostWaiting);
-  unlock(g_own->timing);
-}
-
-// The events of a context that goes, or of all, are gone with it.
-void forget_context(Context context) {
-  const Guard guard(g_own->timing);
-  uint32_t count = g_own->waiting_count.load(std::memory_order_relaxed);
-  for (uint32_t i = 0; i < count;) {
-    if (context != nullptr && g_own->waiting[i].context != context) {
-      ++i;
-      continue;
-    }
-    g_own->waiting[i] = g_own->waiting[--count];
-    g_table->header.pending.fetch_sub(1, std::memory_order_relaxed);
-    lose_time();
-  }
-  g_own->waiting_count.store(count, std::memory_order_relaxed);
-  for (Spare& spare : g_own->spare)
-    if (context == nullptr || spare.context == context) {
-      spare.context = nullptr;
-      spare.count = 0;
-    }
-}
-
 // Whether what is put into the stream now becomes a node of a graph rather than work.
 bool captured(Stream stream, bool per_thread) {
-  if (g_captures.load(std::memory_order_relaxed) == 0 || g_driver.cuStreamIsCapturing == nullptr) return false;
+  if (!g_timer.capturing() || g_driver.cuStreamIsCapturing == nullptr) return false;
   int state = 0;  // CU_STREAM_CAPTURE_STATUS_NONE
   auto* const ask = per_thread && g_driver.cuStreamIsCapturing_ptsz != nullptr ? g_driver.cuStreamIsCapturing_ptsz
                                                                                : g_driver.cuStreamIsCapturing;
   return ask(stream, &state) == kSuccess && state != 0;
 }
-
-// A device that waits for work takes longer for an event than the host does: a few of them in front keep it busy while
-// the operation is on its way. As many as it takes, up to kMostLead.
-void choose_lead(bool behind) {
-  constexpr uint32_t kMostLead = 16;
-  if (!behind)
-    g_own->lead = g_own->lead + 2 < kMostLead ? g_own->lead + 2 : kMostLead;
-  else if (g_own->lead > 1 && ++g_own->lead_turn % 16 == 0)
-    --g_own->lead;
-}
-
-// Events around one operation.
-class Timing {
- public:
-  Timing(Stream stream, bool per_thread) : stream_(stream) {
-    record_ =
-        per_thread && g_driver.cuEventRecord_ptsz != nullptr ? g_driver.cuEventRecord_ptsz : g_driver.cuEventRecord;
-    if (!g_driver.times()) return;
-    const Guard guard(g_own->timing);
-    if (g_captures.load(std::memory_order_relaxed) != 0) return;
-    read_times(8);
-    if (g_own->waiting_count.load(std::memory_order_relaxed) == kMostWaiting) return;
-    context_ = current_context();
-    if (context_ == nullptr || !take_events(context_, events_)) return;
-    if (g_own->lead == 0) g_own->lead = 1;
-    // What events take is measured often at first, and then now and then.
-    with_first_ = g_own->lead > 1 || g_own->floor.count < Floor::kKept || ++g_own->floor_turn % 16 == 0;
-    open_ = true;
-    for (uint32_t i = 0; open_ && with_first_ && i < g_own->lead; ++i)
-      open_ = record_(events_.first, stream_) == kSuccess;
-    open_ = open_ && record_(events_.before, stream_) == kSuccess;
-    if (!open_) give_back(context_, events_);
-  }
-  Timing(const Timing&) = delete;
-  Timing& operator=(const Timing&) = delete;
-  // `good`: the driver took the operation.
-  void end(WatchRow& row, uint32_t level, bool good) {
-    if (open_) {
-      const Guard guard(g_own->timing);
-      const uint32_t count = g_own->waiting_count.load(std::memory_order_relaxed);
-      const bool whole = good && count < kMostWaiting && g_captures.load(std::memory_order_relaxed) == 0 &&
-                         record_(events_.after, stream_) == kSuccess;
-      if (whole) {
-        // A device that was waiting for work has stamped the first event at once, and then waited for the operation.
-        const bool behind = g_driver.cuEventQuery(with_first_ ? events_.first : events_.before) == kNotReady;
-        choose_lead(behind);
-        g_own->waiting[count] = {events_, context_, &row, level, with_first_, behind};
-        g_own->waiting_count.store(count + 1, std::memory_order_relaxed);
-        g_table->header.pending.fetch_add(1, std::memory_order_relaxed);
-        return;
-      }
-      give_back(context_, events_);
-    }
-    if (good) lose_time();
-  }
-
- private:
-  Stream stream_;
-  int (*record_)(Event, Stream) = nullptr;
-  Context context_ = nullptr;
-  Events events_ = {};
-  bool open_ = false, with_first_ = false;
-};
 
 // Names
 
@@ -657,11 +442,11 @@ struct Work<Entry, Thread, Operation (*)(A...)> {
     int result;
     if (__builtin_expect(to_be_timed(*operation.row, level), 0)) {
       own.prepare();
-      Timing timing(operation.stream, Thread != 0);
+      const OpenTiming timing = g_timer.open(operation.stream, Thread != 0);
       own.pause();
       result = next(args...);
       own.resume();
-      timing.end(*operation.row, level, result == kSuccess);
+      g_timer.close(timing, *operation.row, level, result == kSuccess);
     } else {
       own.pause();
       result = next(args...);
@@ -672,7 +457,7 @@ struct Work<Entry, Thread, Operation (*)(A...)> {
     else
       g_table->header.failed.fetch_add(1, std::memory_order_relaxed);
     own.end();
-    if (operation.waits) read_after_wait();
+    if (operation.waits) g_timer.read_after_wait();
     return result;
   }
 };
@@ -713,7 +498,7 @@ struct Wait<Entry, Thread, int (*)(A...)> {
       count_operation(*row, 0);
       add_time(*row, 0, static_cast<uint64_t>(to - from));
     }
-    read_after_wait();
+    g_timer.read_after_wait();
     return result;
   }
 };
@@ -795,11 +580,7 @@ struct GraphDestroy {
 struct EndCapture {
   TACHO_ENTRY(cuStreamEndCapture, "", "_ptsz");
   // It ends a capture that is no longer valid, too.
-  static void after(int, Stream, void**) {
-    uint32_t captures = g_captures.load(std::memory_order_relaxed);
-    while (captures > 0 && !g_captures.compare_exchange_weak(captures, captures - 1, std::memory_order_relaxed)) {
-    }
-  }
+  static void after(int, Stream, void**) { g_timer.end_capture(); }
 };
 template <typename Entry, int Thread, typename F = decltype(&Entry::after)>
 struct After;
@@ -815,37 +596,29 @@ struct After<Entry, Thread, void (*)(int, A...)> {
   }
 };
 
-void begin_capture() {
-  // Nobody asks for an event of ours from here on.
-  const Guard guard(g_own->timing);
-  g_captures.fetch_add(1, std::memory_order_relaxed);
-}
-void no_capture() {
-  EndCapture::after(0, nullptr, nullptr);
-}
 struct BeginCapture {
   TACHO_ENTRY(cuStreamBeginCapture, "_v2", "_ptsz");
-  static void before(Stream, int) { begin_capture(); }
-  static void failed() { no_capture(); }
+  static void before(Stream, int) { g_timer.begin_capture(); }
+  static void failed() { g_timer.end_capture(); }
 };
 struct BeginCaptureToGraph {
   TACHO_ENTRY(cuStreamBeginCaptureToGraph, "", "_ptsz");
-  static void before(Stream, void*, const void*, const void*, size_t, int) { begin_capture(); }
-  static void failed() { no_capture(); }
+  static void before(Stream, void*, const void*, const void*, size_t, int) { g_timer.begin_capture(); }
+  static void failed() { g_timer.end_capture(); }
 };
 struct DestroyContext {
   TACHO_ENTRY(cuCtxDestroy, "_v2", "");
-  static void before(Context context) { forget_context(context); }
+  static void before(Context context) { g_timer.forget(reinterpret_cast<uint64_t>(context)); }
   static void failed() {}
 };
 struct ResetPrimary {
   TACHO_ENTRY(cuDevicePrimaryCtxReset, "_v2", "");
-  static void before(int) { forget_context(nullptr); }
+  static void before(int) { g_timer.forget(kAnyPlace); }
   static void failed() {}
 };
 struct ReleasePrimary {
   TACHO_ENTRY(cuDevicePrimaryCtxRelease, "_v2", "");
-  static void before(int) { forget_context(nullptr); }
+  static void before(int) { g_timer.forget(kAnyPlace); }
   static void failed() {}
 };
 template <typename Entry, int Thread, typename F = decltype(&Entry::before)>

@@ -1,0 +1,268 @@
+// Events around operations (event_timing.h).
+#include "capture/plugin/watch/event_timing.h"
+
+#include <sys/mman.h>
+
+#include "capture/room/pages.h"
+
+namespace tacho::capture::watch {
+namespace {
+
+constexpr uint32_t kMostWaiting = 1024, kMostPlaces = 16;
+
+// Events of one place that are not in use.
+struct Spare {
+  uint64_t place;
+  uint32_t count;
+  TimingEvents events[kMostWaiting];
+};
+// The last distances of two events in a row, ns.
+struct Floor {
+  static constexpr uint32_t kKept = 31;
+  uint32_t count;   // ever
+  uint64_t median;  // of those kept
+  uint64_t last[kKept];
+};
+
+}  // namespace
+
+struct EventTimer::Waiting {
+  TimingEvents events;
+  uint64_t place;
+  WatchRow* row;
+  uint32_t level;
+  bool with_first;  // `first` was recorded
+  bool behind;      // the device had not reached the first event when all of them were in its queue
+};
+
+// A forked child finds it zeroed.
+struct EventTimer::State {
+  LockWord lock;
+  std::atomic<uint32_t> waiting_count;
+  uint32_t turn;  // where to look next
+  Waiting waiting[kMostWaiting];
+  Spare spare[kMostPlaces];
+  Floor floor;
+  uint32_t floor_turn;
+  uint32_t lead, lead_turn;  // how often `first` is recorded
+};
+
+namespace {
+
+void lose_time() {
+  g_table->header.lost_times.fetch_add(1, std::memory_order_relaxed);
+}
+
+uint64_t whole_ns(float milliseconds) {
+  const double ns = static_cast<double>(milliseconds) * 1e6;
+  const auto whole = static_cast<uint64_t>(ns);
+  return whole + (ns - static_cast<double>(whole) >= 0.5 ? 1 : 0);
+}
+
+// A device that waits for work takes longer for an event than the host does: a few of them in front keep it busy while
+// the operation is on its way. As many as it takes, up to kMostLead.
+void choose_lead(uint32_t& lead, uint32_t& turn, bool behind) {
+  constexpr uint32_t kMostLead = 16;
+  if (!behind)
+    lead = lead + 2 < kMostLead ? lead + 2 : kMostLead;
+  else if (lead > 1 && ++turn % 16 == 0)
+    --lead;
+}
+
+}  // namespace
+
+bool EventTimer::start(const EventRuntime& runtime) {
+  auto* const state = static_cast<State*>(map_pages(sizeof(State)));
+  if (state == nullptr) return false;
+  madvise(state, sizeof(State), MADV_WIPEONFORK);
+  runtime_ = &runtime;
+  state_ = state;
+  return true;
+}
+
+void EventTimer::give_back(uint64_t place, const TimingEvents& events) {
+  for (Spare& spare : state_->spare) {
+    if (spare.place != place || spare.count == kMostWaiting) continue;
+    spare.events[spare.count++] = events;
+    return;
+  }
+}
+
+bool EventTimer::take_events(uint64_t place, TimingEvents& events) {
+  Spare* found = nullptr;
+  for (Spare& spare : state_->spare) {
+    if (spare.place == kNoPlace && found == nullptr) found = &spare;
+    if (spare.place != place) continue;
+    found = &spare;
+    break;
+  }
+  if (found == nullptr) return false;
+  found->place = place;
+  if (found->count > 0) {
+    events = found->events[--found->count];
+    return true;
+  }
+  events = {};
+  for (Event* const each : {&events.first, &events.before, &events.after})
+    if (!runtime_->create(place, each)) {
+      for (Event const made : {events.first, events.before})
+        if (made != nullptr) runtime_->destroy(made);
+      return false;
+    }
+  return true;
+}
+
+// The time between two events that have ended, ns.
+bool EventTimer::between(Event from, Event to, uint64_t& ns) const {
+  float milliseconds = 0;
+  if (!runtime_->elapsed(from, to, &milliseconds) || !(milliseconds >= 0)) return false;
+  ns = whole_ns(milliseconds);
+  return true;
+}
+
+void EventTimer::add_floor(uint64_t ns) {
+  Floor& floor = state_->floor;
+  floor.last[floor.count++ % Floor::kKept] = ns;
+  const uint32_t known = floor.count < Floor::kKept ? floor.count : Floor::kKept;
+  uint64_t sorted[Floor::kKept];
+  for (uint32_t i = 0; i < known; ++i) {
+    uint32_t at = i;
+    for (; at > 0 && sorted[at - 1] > floor.last[i]; --at) sorted[at] = sorted[at - 1];
+    sorted[at] = floor.last[i];
+  }
+  floor.median = sorted[known / 2];
+  WatchHeader& header = g_table->header;
+  header.floor.store(floor.median, std::memory_order_relaxed);
+  header.floor_spread.store((sorted[known * 3 / 4] - sorted[known / 4] + 1) / 2, std::memory_order_relaxed);
+  header.floor_domains.fetch_or(uint64_t{1} << runtime_->domain, std::memory_order_relaxed);
+}
+
+// What is known of an operation whose events have all ended.
+void EventTimer::read_time(const Waiting& one) {
+  uint64_t ns = 0, floor = 0;
+  if (!between(one.events.before, one.events.after, ns)) return lose_time();
+  if (one.behind && one.with_first && between(one.events.first, one.events.before, floor)) add_floor(floor);
+  floor = state_->floor.median;
+  const uint64_t time = ns > floor ? ns - floor : 0;
+  if (one.behind && state_->floor.count > 0)
+    add_time(*one.row, one.level, time);
+  else
+    add_bound(*one.row, one.level, time);
+}
+
+// Reads the times of operations that have ended, looking at `most`. Under the lock.
+void EventTimer::read_times(uint32_t most) {
+  uint32_t count = state_->waiting_count.load(std::memory_order_relaxed);
+  if (count == 0 || capturing()) return;
+  const uint64_t readable = runtime_->readable();
+  if (readable == kNoPlace) return;
+  for (uint32_t looked = 0; looked < most && count > 0; ++looked) {
+    if (state_->turn >= count) state_->turn = 0;
+    Waiting& one = state_->waiting[state_->turn];
+    const bool asks = readable == kAnyPlace || one.place == readable;
+    const EventState found = asks ? runtime_->query(one.events.after) : EventState::kPending;
+    if (found == EventState::kPending) {
+      ++state_->turn;
+      continue;
+    }
+    if (found == EventState::kEnded)
+      read_time(one);
+    else
+      lose_time();
+    give_back(one.place, one.events);
+    one = state_->waiting[--count];
+    state_->waiting_count.store(count, std::memory_order_relaxed);
+    g_table->header.pending.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+void EventTimer::read_after_wait() {
+  if (state_->waiting_count.load(std::memory_order_relaxed) == 0 || !try_lock(state_->lock)) return;
+  const int64_t from = read_clock(CLOCK_MONOTONIC);
+  read_times(32);
+  unlock(state_->lock);
+  g_table->header.prepared_time.fetch_add(static_cast<uint64_t>(read_clock(CLOCK_MONOTONIC) - from),
+                                          std::memory_order_relaxed);
+}
+
+void EventTimer::read_last() {
+  if (state_ == nullptr || !try_lock(state_->lock)) return;
+  read_times(kMostWaiting);
+  unlock(state_->lock);
+}
+
+void EventTimer::forget(uint64_t place) {
+  const Guard guard(state_->lock);
+  uint32_t count = state_->waiting_count.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < count;) {
+    if (place != kAnyPlace && state_->waiting[i].place != place) {
+      ++i;
+      continue;
+    }
+    state_->waiting[i] = state_->waiting[--count];
+    g_table->header.pending.fetch_sub(1, std::memory_order_relaxed);
+    lose_time();
+  }
+  state_->waiting_count.store(count, std::memory_order_relaxed);
+  for (Spare& spare : state_->spare)
+    if (place == kAnyPlace || spare.place == place) {
+      spare.place = kNoPlace;
+      spare.count = 0;
+    }
+}
+
+void EventTimer::begin_capture() {
+  // Nobody asks for an event of ours from here on.
+  const Guard guard(state_->lock);
+  captures_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void EventTimer::end_capture() {
+  uint32_t captures = captures_.load(std::memory_order_relaxed);
+  while (captures > 0 && !captures_.compare_exchange_weak(captures, captures - 1, std::memory_order_relaxed)) {
+  }
+}
+
+OpenTiming EventTimer::open(Stream stream, bool per_thread) {
+  OpenTiming timing;
+  timing.stream = stream;
+  timing.per_thread = per_thread;
+  const Guard guard(state_->lock);
+  if (capturing()) return timing;
+  read_times(8);
+  if (state_->waiting_count.load(std::memory_order_relaxed) == kMostWaiting) return timing;
+  timing.place = runtime_->place(stream, per_thread);
+  if (timing.place == kNoPlace || !take_events(timing.place, timing.events)) return timing;
+  if (state_->lead == 0) state_->lead = 1;
+  // What events take is measured often at first, and then now and then.
+  timing.with_first = state_->lead > 1 || state_->floor.count < Floor::kKept || ++state_->floor_turn % 16 == 0;
+  timing.open = true;
+  for (uint32_t i = 0; timing.open && timing.with_first && i < state_->lead; ++i)
+    timing.open = runtime_->record(timing.events.first, stream, per_thread);
+  timing.open = timing.open && runtime_->record(timing.events.before, stream, per_thread);
+  if (!timing.open) give_back(timing.place, timing.events);
+  return timing;
+}
+
+void EventTimer::close(const OpenTiming& timing, WatchRow& row, uint32_t level, bool good) {
+  if (timing.open) {
+    const Guard guard(state_->lock);
+    const uint32_t count = state_->waiting_count.load(std::memory_order_relaxed);
+    const bool whole = good && count < kMostWaiting && !capturing() &&
+                       runtime_->record(timing.events.after, timing.stream, timing.per_thread);
+    if (whole) {
+      // A device that was waiting for work has stamped the first event at once, and then waited for the operation.
+      const Event front = timing.with_first ? timing.events.first : timing.events.before;
+      const bool behind = runtime_->query(front) == EventState::kPending;
+      choose_lead(state_->lead, state_->lead_turn, behind);
+      state_->waiting[count] = {timing.events, timing.place, &row, level, timing.with_first, behind};
+      state_->waiting_count.store(count + 1, std::memory_order_relaxed);
+      g_table->header.pending.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    give_back(timing.place, timing.events);
+  }
+  if (good) lose_time();
+}
+
+}  // namespace tacho::capture::watch

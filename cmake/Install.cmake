@@ -11,6 +11,7 @@ if(NOT TACHO_FUZZ)
   endif()
   install(TARGETS tacho_roctx tacho_sdk_roctx LIBRARY DESTINATION lib/roctx)
   install(DIRECTORY share/tools/ DESTINATION share/tacho/tools USE_SOURCE_PERMISSIONS PATTERN "__pycache__" EXCLUDE)
+  install(DIRECTORY share/grafana/ DESTINATION share/tacho/grafana)
   # In the build tree as in an installation: --torch-trace finds Python's part beside the program.
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/share/tacho)
   file(CREATE_LINK ${CMAKE_SOURCE_DIR}/python ${CMAKE_BINARY_DIR}/share/tacho/python SYMBOLIC)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building, running and testing tacho needs. Does nothing, silently, when all are there.
-#   scripts/packages.sh [build] [run] [test] [package]      default: build run; test also fetches DuckDB's library and Arrow
-#                                                           with npm, and ClickHouse's with TACHO_REQUIRE_DATA=1
+#   scripts/packages.sh [build] [run] [test] [package]      default: build run; test also fetches Prometheus from Debian,
+#                                                           DuckDB's library and Arrow with npm, and ClickHouse's with TACHO_REQUIRE_DATA=1
 set -euo pipefail
 
 build=(g++ cmake ninja-build ccache
@@ -53,7 +53,23 @@ engine() {  # folder of tests/, library
   fi
   rm -f "$log"
 }
+# Prometheus scrapes `tacho watch` in a test. Installing Debian's package would start a server for good, so that the programs are
+# only unpacked.
+prometheus() {
+  local folder
+  folder=$(dirname "$0")/../.cache/prometheus
+  command -v prometheus >/dev/null && command -v promtool >/dev/null && return 0
+  [ ! -e "$folder/usr/bin/promtool" ] || return 0
+  mkdir -p "$folder"
+  if ! (cd "$folder" && apt-get -qq download prometheus && dpkg-deb --fsys-tarfile prometheus_*.deb |
+    tar -x ./usr/bin/prometheus ./usr/bin/promtool && rm prometheus_*.deb) >"$folder/log" 2>&1; then
+    tail -20 "$folder/log" >&2
+    echo "packages.sh: Debian's package prometheus could not be fetched; its whole output is in $folder/log" >&2
+    exit 1
+  fi
+}
 engines() {
+  prometheus
   engine duckdb @duckdb/node-bindings-linux-x64/libduckdb.so
   engine arrow apache-arrow
   [ "${TACHO_REQUIRE_DATA:-}" = 1 ] || return 0

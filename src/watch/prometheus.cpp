@@ -1,6 +1,10 @@
 // Families of metrics (prometheus.h). A histogram's numbers are estimates: each timed operation stands for N.
 #include "watch/prometheus.h"
 
+#include <algorithm>
+#include <charconv>
+#include <vector>
+
 #include "base/format.h"
 #include "report/text.h"
 
@@ -17,6 +21,8 @@ struct LabelSums {
   uint64_t count = 0, bytes = 0;
   double seconds = 0;  // estimated, of what the buckets hold
   AllBuckets buckets = {};
+  uint64_t longest_ns = 0;  // timed, of those whose shape is known; 0: none
+  std::string longest_shape;
 
   void add(const RowSums& row) {
     count += row.count;
@@ -24,13 +30,19 @@ struct LabelSums {
     for (uint32_t i = 0; i < event::kWatchLevels; ++i)
       seconds += static_cast<double>(row.levels[i].time) * 1e-9 * static_cast<double>(uint64_t{1} << i);
     for (uint32_t i = 0; i < event::kWatchBuckets; ++i) buckets[i] += row.buckets[i];
+    if (row.any_shape() || row.longest_ns <= longest_ns) return;
+    longest_ns = row.longest_ns;
+    longest_shape = row.shape();
   }
 };
 using ByLabel = std::map<std::string, LabelSums>;
 
 class Families {
  public:
+  explicit Families(MetricsForm form) : open_(form == MetricsForm::kOpenMetrics) {}
   void begin(std::string_view name, std::string_view type, std::string_view help) {
+    constexpr std::string_view kTotal = "_total";  // OpenMetrics: of a counter's samples, not of its family
+    if (open_ && name.ends_with(kTotal)) name.remove_suffix(kTotal.size());
     text_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
   }
   template <typename Number>
@@ -38,6 +50,15 @@ class Families {
     text_ += name;
     if (!labels.empty()) text_ += fmt::format("{{{}}}", labels);
     text_ += fmt::format(" {}\n", value);
+  }
+  // A sample of the bucket from `from_ns` to `to_ns`. Its exemplar is the longest operation, if that lies in it.
+  void bucket(std::string_view name, std::string_view labels, uint64_t value, const LabelSums& sums, uint64_t from_ns,
+              uint64_t to_ns) {
+    text_ += fmt::format("{}_bucket{{{}}} {}", name, labels, value);
+    if (open_ && sums.longest_ns > 0 && sums.longest_ns >= from_ns && sums.longest_ns < to_ns)
+      text_ += fmt::format(" # {{shape=\"{}\"}} {}", sums.longest_shape,
+                           report::format_exact(static_cast<double>(sums.longest_ns) * 1e-9));
+    text_ += '\n';
   }
   template <typename Number>
   void single(std::string_view name, std::string_view type, std::string_view help, Number value) {
@@ -57,27 +78,69 @@ class Families {
     for (const auto& [value, sums] : all) {
       const std::string labels = fmt::format("{}=\"{}\"", label, value);
       uint64_t sum = 0;
-      uint32_t bucket = 0;
+      uint32_t at = 0;
+      uint64_t from = 0;
       for (uint32_t octave = kFirstOctave; octave <= kLastOctave; ++octave) {
-        for (; event::watch_bucket_end(bucket) <= uint64_t{1} << octave; ++bucket) sum += sums.buckets[bucket];
-        sample(fmt::format("{}_bucket", name),
-               fmt::format("{},le=\"{}\"", labels,
-                           report::format_exact(static_cast<double>(uint64_t{1} << octave) * 1e-9)),
-               sum);
+        const uint64_t end = uint64_t{1} << octave;
+        for (; event::watch_bucket_end(at) <= end; ++at) sum += sums.buckets[at];
+        const std::string limit = report::format_exact(static_cast<double>(end) * 1e-9);
+        bucket(name, fmt::format("{},le=\"{}\"", labels, limit), sum, sums, from, end);
+        from = end;
       }
-      for (; bucket < event::kWatchBuckets; ++bucket) sum += sums.buckets[bucket];
-      sample(fmt::format("{}_bucket", name), labels + ",le=\"+Inf\"", sum);
+      for (; at < event::kWatchBuckets; ++at) sum += sums.buckets[at];
+      bucket(name, labels + ",le=\"+Inf\"", sum, sums, from, UINT64_MAX);
       sample(fmt::format("{}_sum", name), labels, report::format_exact(sums.seconds));
       sample(fmt::format("{}_count", name), labels, sum);
     }
   }
-  std::string take() { return std::move(text_); }
+  std::string take() {
+    if (open_) text_ += "# EOF\n";
+    return std::move(text_);
+  }
 
  private:
+  bool open_;
   std::string text_;
 };
 
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+std::vector<std::string_view> split(std::string_view text, char at) {
+  std::vector<std::string_view> parts;
+  for (size_t end = 0; end != std::string_view::npos; text.remove_prefix(std::min(text.size(), end + 1))) {
+    end = text.find(at);
+    parts.push_back(trimmed(text.substr(0, end)));
+  }
+  return parts;
+}
+
 }  // namespace
+
+// RFC 9110, 12.5.1: ranges of media with weights; 1 where there is none.
+MetricsForm wanted_form(std::string_view accept) {
+  double open = 0, plain = 0;
+  for (const std::string_view range : split(accept, ',')) {
+    const std::vector<std::string_view> words = split(range, ';');
+    double weight = 1;
+    bool old = false;  // 0.0.1, a draft
+    for (const std::string_view word : words) {
+      if (word.starts_with("q=")) std::from_chars(word.data() + 2, word.data() + word.size(), weight);
+      if (word.starts_with("version=") && word != "version=1.0.0") old = true;
+    }
+    if (words[0] == "application/openmetrics-text" && !old) open = std::max(open, weight);
+    if (words[0] == "text/plain") plain = std::max(plain, weight);
+  }
+  return open > 0 && open >= plain ? MetricsForm::kOpenMetrics : MetricsForm::kPrometheus;
+}
+
+const char* content_type(MetricsForm form) {
+  return form == MetricsForm::kOpenMetrics ? "application/openmetrics-text; version=1.0.0"
+                                           : "text/plain; version=0.0.4";
+}
 
 std::string prometheus_label(std::string_view text) {
   std::string out;
@@ -89,6 +152,7 @@ std::string prometheus_label(std::string_view text) {
 }
 
 std::string PrometheusPage::label_of(const std::string& kernel) {
+  if (kernel == kOtherKernels) return "other";
   const auto known = labels_.find(kernel);
   if (known != labels_.end()) return known->second;
   // Two long names whose beginnings are equal share a label: their sums add up.
@@ -100,7 +164,8 @@ std::string PrometheusPage::label_of(const std::string& kernel) {
   return label;
 }
 
-std::string PrometheusPage::text(const WatchSnapshot& snapshot, const std::optional<WatchCost>& cost) {
+std::string PrometheusPage::text(const WatchSnapshot& snapshot, const std::optional<WatchCost>& cost,
+                                 MetricsForm form) {
   ByLabel kernels, graphs, copies, fills, waits, allocations;
   for (const RowSums& row : snapshot.rows) {
     switch (row.kind) {
@@ -126,7 +191,7 @@ std::string PrometheusPage::text(const WatchSnapshot& snapshot, const std::optio
         break;
     }
   }
-  Families out;
+  Families out(form);
   const auto count = &LabelSums::count, bytes = &LabelSums::bytes;
   out.counters("tacho_kernel_launches_total", "Launches of kernels, all of them.", "kernel", kernels, count);
   out.histograms("tacho_kernel_duration_seconds", "Time of kernels on the device, estimated from one of N launches.",

@@ -95,16 +95,19 @@ double RowSums::weighted_time() const {
   return times > 0 ? times : bounds;
 }
 
-std::string RowSums::title() const {
-  if (any_shape()) return name;
+std::string RowSums::shape() const {
+  if (any_shape()) return "";
   const auto sizes = [](const uint32_t(&of)[3]) {
     std::string text = fmt::format("{}", of[0]);
     if (of[1] > 1 || of[2] > 1) text += fmt::format("x{}", of[1]);
     if (of[2] > 1) text += fmt::format("x{}", of[2]);
     return text;
   };
-  return group[0] == 0 ? fmt::format("{} {}", name, sizes(grid))
-                       : fmt::format("{} {}/{}", name, sizes(grid), sizes(group));
+  return group[0] == 0 ? sizes(grid) : fmt::format("{}/{}", sizes(grid), sizes(group));
+}
+
+std::string RowSums::title() const {
+  return any_shape() ? name : fmt::format("{} {}", name, shape());
 }
 
 Result<WatchSegment> WatchSegment::create() {
@@ -135,7 +138,7 @@ Result<WatchSegment> WatchSegment::create() {
   header.size = kBytes;
   header.timing.store(event::WatchTiming::kOn, std::memory_order_relaxed);
   WatchRow& other = segment.table_->rows[0];
-  constexpr std::string_view kOther = "(other kernels)";
+  constexpr std::string_view kOther = kOtherKernels;
   other.kind = event::WatchKind::kKernel;
   other.name_size = kOther.size();
   memcpy(other.name, kOther.data(), kOther.size());

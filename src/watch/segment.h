@@ -28,9 +28,14 @@ struct RowSums {
   /// An estimate of the whole may fall from one moment to the next.
   double weighted_time() const;
   bool any_shape() const { return grid[0] == 0; }
-  /// "vecCopy 4096/256", with all dimensions that are not 1; the name alone for any_shape().
+  /// "4096/256", with all dimensions that are not 1; "" for any_shape().
+  std::string shape() const;
+  /// "vecCopy 4096/256"; the name alone for any_shape().
   std::string title() const;
 };
+
+/// The name of the row of kernels that have none of their own.
+inline constexpr const char* kOtherKernels = "(other kernels)";
 
 struct WatchedProcess {
   uint32_t pid = 0;

@@ -164,9 +164,10 @@ class MetricsServer {
     if (request.path != "/metrics") return report::http_error(404, "there is /metrics");
     const WatchMoment moment = moments.now();
     report::HttpResponse response;
-    response.type = kPrometheusType;
+    const MetricsForm form = wanted_form(request.accept);
+    response.type = content_type(form);
     const std::lock_guard held(lock_);
-    response.body = page_.text(moment.snapshot, moment.cost);
+    response.body = page_.text(moment.snapshot, moment.cost, form);
     return response;
   }
 

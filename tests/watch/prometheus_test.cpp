@@ -53,6 +53,40 @@ TEST(Prometheus, NamesBeyondTheLimitAreOther) {
   EXPECT_NE(text.find("launches_total{kernel=\"other\"} 2\n"), std::string::npos);
 }
 
+TEST(Prometheus, OpenMetrics) {
+  WatchSnapshot snapshot;
+  snapshot.rows = {kernel("k", 5), kernel("k", 7)};
+  for (RowSums& row : snapshot.rows) row.grid[0] = row.group[0] = 64;
+  snapshot.rows[0].longest_ns = 1500;
+  snapshot.rows[1].longest_ns = 1700;
+  snapshot.rows[1].grid[1] = 2;
+  const std::string text = PrometheusPage().text(snapshot, std::nullopt, MetricsForm::kOpenMetrics);
+  EXPECT_NE(text.find("# TYPE tacho_kernel_launches counter\ntacho_kernel_launches_total{kernel=\"k\"} 12\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("_bucket{kernel=\"k\",le=\"2.048e-06\"} 8 # {shape=\"64x2/64\"} 1.7e-06\n"), std::string::npos);
+  EXPECT_NE(text.find("_bucket{kernel=\"k\",le=\"4.096e-06\"} 8\n"), std::string::npos);
+  EXPECT_TRUE(text.ends_with("# EOF\n"));
+}
+
+TEST(Prometheus, TheFormThatAClientWants) {
+  EXPECT_EQ(wanted_form(""), MetricsForm::kPrometheus);
+  EXPECT_EQ(wanted_form("*/*"), MetricsForm::kPrometheus);
+  EXPECT_EQ(wanted_form("application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
+                        "text/plain;version=0.0.4;q=0.5,*/*;q=0.1"),
+            MetricsForm::kOpenMetrics);
+  EXPECT_EQ(wanted_form("application/openmetrics-text; version=0.0.1, text/plain; q=0.5"), MetricsForm::kPrometheus);
+  EXPECT_EQ(wanted_form("application/openmetrics-text;q=0.2, text/plain;q=0.5"), MetricsForm::kPrometheus);
+  EXPECT_EQ(wanted_form("application/openmetrics-text;q=0, */*"), MetricsForm::kPrometheus);
+}
+
+TEST(Prometheus, TheRowOfOtherKernelsIsOther) {
+  WatchSnapshot snapshot;
+  snapshot.rows = {kernel(kOtherKernels, 3), kernel("k", 1)};
+  EXPECT_NE(PrometheusPage().text(snapshot, std::nullopt).find("launches_total{kernel=\"other\"} 3\n"),
+            std::string::npos);
+}
+
 TEST(Prometheus, Labels) {
   EXPECT_EQ(prometheus_label("a\\b\"c"), "a\\\\b\\\"c");
   EXPECT_EQ(prometheus_label("a\nb"), "a b");

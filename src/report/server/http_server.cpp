@@ -272,6 +272,8 @@ std::optional<HttpRequest> parse_request(std::string_view head) {
       request.site = value;
     else if (same_word(name, "X-Tacho-Token"))
       request.token = value;
+    else if (same_word(name, "Accept"))
+      request.accept = value;
     else if (same_word(name, "Transfer-Encoding"))
       request.chunked = true;
     else if (same_word(name, "Connection") && same_word(value, "close"))

@@ -19,6 +19,7 @@ struct HttpRequest {
   std::string method, path;
   std::map<std::string, std::string, std::less<>> query;  // decoded; the last of equal names counts
   std::string host, origin, site, token;                  // headers Host, Origin, Sec-Fetch-Site, X-Tacho-Token
+  std::string accept;                                     // header Accept
   std::string body;
   size_t content_length = 0;
   bool chunked = false;

@@ -33,7 +33,7 @@ struct Event {
 };
 
 static pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct Kernel g_kernels[1200];
+static struct Kernel g_kernels[6000];
 static int g_kernel_count;
 static struct Queue g_default, g_per_thread;
 static int g_context, g_captures;

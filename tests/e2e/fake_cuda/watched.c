@@ -4,7 +4,7 @@
  *   plain    N launches of one kernel, a hundredth of another, copies and waits
  *   graph    captures 5 kernels while another thread launches, then launches the graph N times
  *   threads  8 threads with a stream each, N launches of one kernel each
- *   many     1100 kernels of different names, N launches each
+ *   many     1100 kernels of different names, or as many as a fourth word says, N launches each
  *   fork     a child launches nothing and leaves, the parent goes on
  * It ends with what the driver counted. */
 #include <dlfcn.h>
@@ -157,7 +157,8 @@ int main(int argc, char** argv) {
     for (int i = 0; i < 8; ++i) pthread_create(&threads[i], NULL, launch_some, NULL);
     for (int i = 0; i < 8; ++i) pthread_join(threads[i], NULL);
   } else if (strcmp(mode, "many") == 0) {
-    for (int i = 0; i < 1100; ++i) {
+    const int names = argc > 4 ? atoi(argv[4]) : 1100;
+    for (int i = 0; i < names; ++i) {
       char name[32];
       void* kernel = NULL;
       snprintf(name, sizeof name, "kernel%d_100", i);

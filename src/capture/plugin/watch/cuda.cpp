@@ -14,8 +14,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "capture/plugin/watch/event_timing.h"
-#include "capture/plugin/watch/sums.h"
+#include "capture/plugin/watch/hooks.h"
 #include "capture/room/handle_map.h"
 #include "capture/room/lock.h"
 #include "capture/room/pages.h"
@@ -173,33 +172,11 @@ WatchRow* graph_row(void* graph) {
 
 // What a call puts into a stream
 
-struct Operation {
-  WatchRow* row = nullptr;
-  uint64_t bytes = 0;
-  Stream stream = nullptr;
-  bool waits = false;  // for the work to end
-};
-
-#define TACHO_ROW(kind, name)                               \
-  ([] {                                                     \
-    static constinit std::atomic<WatchRow*> kept{nullptr};  \
-    WatchRow* found = kept.load(std::memory_order_relaxed); \
-    if (__builtin_expect(found == nullptr, 0)) {            \
-      found = find_row(WatchKind::kind, kDomain, name);     \
-      kept.store(found, std::memory_order_relaxed);         \
-    }                                                       \
-    return found;                                           \
-  }())
 #define TACHO_TO_DEVICE TACHO_ROW(kCopy, "host to device")
 #define TACHO_TO_HOST TACHO_ROW(kCopy, "device to host")
 #define TACHO_ON_DEVICE TACHO_ROW(kCopy, "device to device")
 #define TACHO_ANY_COPY TACHO_ROW(kCopy, "between pointers")
 #define TACHO_FILL TACHO_ROW(kFill, "fill")
-
-uint32_t threads(unsigned blocks, unsigned each) {
-  const uint64_t all = static_cast<uint64_t>(blocks) * each;
-  return all < UINT32_MAX ? static_cast<uint32_t>(all) : UINT32_MAX;
-}
 
 // CUlaunchConfig
 struct LaunchConfig {
@@ -252,23 +229,23 @@ WatchRow* direction(int from, int to) {
 
 struct LaunchKernel {
   TACHO_ENTRY(cuLaunchKernel, "", "_ptsz");
-  static Operation describe(Function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                            unsigned bz, unsigned, Stream stream, void**, void**) {
+  static WatchedOperation describe(Function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                                   unsigned bz, unsigned, Stream stream, void**, void**) {
     const WatchedShape shape = {{threads(gx, bx), threads(gy, by), threads(gz, bz)}, {bx, by, bz}};
     return {kernel_of(function)->row(shape), 0, stream, false};
   }
 };
 struct LaunchCooperative {
   TACHO_ENTRY(cuLaunchCooperativeKernel, "", "_ptsz");
-  static Operation describe(Function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                            unsigned bz, unsigned, Stream stream, void**) {
+  static WatchedOperation describe(Function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                                   unsigned bz, unsigned, Stream stream, void**) {
     const WatchedShape shape = {{threads(gx, bx), threads(gy, by), threads(gz, bz)}, {bx, by, bz}};
     return {kernel_of(function)->row(shape), 0, stream, false};
   }
 };
 struct LaunchKernelEx {
   TACHO_ENTRY(cuLaunchKernelEx, "", "_ptsz");
-  static Operation describe(const LaunchConfig* config, Function function, void**, void**) {
+  static WatchedOperation describe(const LaunchConfig* config, Function function, void**, void**) {
     if (config == nullptr) return {kernel_of(function)->row({}), 0, nullptr, false};
     WatchedShape shape;
     for (size_t i = 0; i < 3; ++i) {
@@ -280,63 +257,65 @@ struct LaunchKernelEx {
 };
 struct LaunchGraph {
   TACHO_ENTRY(cuGraphLaunch, "", "_ptsz");
-  static Operation describe(void* graph, Stream stream) { return {graph_row(graph), 0, stream, false}; }
+  static WatchedOperation describe(void* graph, Stream stream) { return {graph_row(graph), 0, stream, false}; }
 };
 struct CopyAny {
   TACHO_ENTRY(cuMemcpy, "", "_ptds");
-  static Operation describe(Address, Address, size_t bytes) { return {TACHO_ANY_COPY, bytes, nullptr, true}; }
+  static WatchedOperation describe(Address, Address, size_t bytes) { return {TACHO_ANY_COPY, bytes, nullptr, true}; }
 };
 struct CopyAnyAsync {
   TACHO_ENTRY(cuMemcpyAsync, "", "_ptsz");
-  static Operation describe(Address, Address, size_t bytes, Stream stream) {
+  static WatchedOperation describe(Address, Address, size_t bytes, Stream stream) {
     return {TACHO_ANY_COPY, bytes, stream, false};
   }
 };
 struct CopyPeer {
   TACHO_ENTRY(cuMemcpyPeer, "", "_ptds");
-  static Operation describe(Address, Context, Address, Context, size_t bytes) {
+  static WatchedOperation describe(Address, Context, Address, Context, size_t bytes) {
     return {TACHO_ROW(kCopy, "device to peer"), bytes, nullptr, true};
   }
 };
 struct CopyPeerAsync {
   TACHO_ENTRY(cuMemcpyPeerAsync, "", "_ptsz");
-  static Operation describe(Address, Context, Address, Context, size_t bytes, Stream stream) {
+  static WatchedOperation describe(Address, Context, Address, Context, size_t bytes, Stream stream) {
     return {TACHO_ROW(kCopy, "device to peer"), bytes, stream, false};
   }
 };
 struct CopyToDevice {
   TACHO_ENTRY(cuMemcpyHtoD, "_v2", "_ptds");
-  static Operation describe(Address, const void*, size_t bytes) { return {TACHO_TO_DEVICE, bytes, nullptr, true}; }
+  static WatchedOperation describe(Address, const void*, size_t bytes) {
+    return {TACHO_TO_DEVICE, bytes, nullptr, true};
+  }
 };
 struct CopyToDeviceAsync {
   TACHO_ENTRY(cuMemcpyHtoDAsync, "_v2", "_ptsz");
-  static Operation describe(Address, const void*, size_t bytes, Stream stream) {
+  static WatchedOperation describe(Address, const void*, size_t bytes, Stream stream) {
     return {TACHO_TO_DEVICE, bytes, stream, false};
   }
 };
 struct CopyToHost {
   TACHO_ENTRY(cuMemcpyDtoH, "_v2", "_ptds");
-  static Operation describe(void*, Address, size_t bytes) { return {TACHO_TO_HOST, bytes, nullptr, true}; }
+  static WatchedOperation describe(void*, Address, size_t bytes) { return {TACHO_TO_HOST, bytes, nullptr, true}; }
 };
 struct CopyToHostAsync {
   TACHO_ENTRY(cuMemcpyDtoHAsync, "_v2", "_ptsz");
-  static Operation describe(void*, Address, size_t bytes, Stream stream) {
+  static WatchedOperation describe(void*, Address, size_t bytes, Stream stream) {
     return {TACHO_TO_HOST, bytes, stream, false};
   }
 };
 struct CopyOnDevice {
   TACHO_ENTRY(cuMemcpyDtoD, "_v2", "_ptds");
-  static Operation describe(Address, Address, size_t bytes) { return {TACHO_ON_DEVICE, bytes, nullptr, false}; }
+  static WatchedOperation describe(Address, Address, size_t bytes) { return {TACHO_ON_DEVICE, bytes, nullptr, false}; }
 };
 struct CopyOnDeviceAsync {
   TACHO_ENTRY(cuMemcpyDtoDAsync, "_v2", "_ptsz");
-  static Operation describe(Address, Address, size_t bytes, Stream stream) {
+  static WatchedOperation describe(Address, Address, size_t bytes, Stream stream) {
     return {TACHO_ON_DEVICE, bytes, stream, false};
   }
 };
 struct CopyPlane {
   TACHO_ENTRY(cuMemcpy2D, "_v2", "_ptds");
-  static Operation describe(const Copy2D* copy) {
+  static WatchedOperation describe(const Copy2D* copy) {
     if (copy == nullptr) return {TACHO_ANY_COPY, 0, nullptr, true};
     return {direction(copy->from_kind, copy->to_kind), copy->width * copy->height, nullptr, true};
   }
@@ -346,52 +325,54 @@ struct CopyPlaneUnaligned : CopyPlane {
 };
 struct CopyPlaneAsync {
   TACHO_ENTRY(cuMemcpy2DAsync, "_v2", "_ptsz");
-  static Operation describe(const Copy2D* copy, Stream stream) {
+  static WatchedOperation describe(const Copy2D* copy, Stream stream) {
     if (copy == nullptr) return {TACHO_ANY_COPY, 0, stream, false};
     return {direction(copy->from_kind, copy->to_kind), copy->width * copy->height, stream, false};
   }
 };
 struct CopyVolume {
   TACHO_ENTRY(cuMemcpy3D, "_v2", "_ptds");
-  static Operation describe(const Copy3D* copy) {
+  static WatchedOperation describe(const Copy3D* copy) {
     if (copy == nullptr) return {TACHO_ANY_COPY, 0, nullptr, true};
     return {direction(copy->from_kind, copy->to_kind), copy->width * copy->height * copy->depth, nullptr, true};
   }
 };
 struct CopyVolumeAsync {
   TACHO_ENTRY(cuMemcpy3DAsync, "_v2", "_ptsz");
-  static Operation describe(const Copy3D* copy, Stream stream) {
+  static WatchedOperation describe(const Copy3D* copy, Stream stream) {
     if (copy == nullptr) return {TACHO_ANY_COPY, 0, stream, false};
     return {direction(copy->from_kind, copy->to_kind), copy->width * copy->height * copy->depth, stream, false};
   }
 };
 struct Fill8 {
   TACHO_ENTRY(cuMemsetD8, "_v2", "_ptds");
-  static Operation describe(Address, unsigned char, size_t count) { return {TACHO_FILL, count, nullptr, false}; }
+  static WatchedOperation describe(Address, unsigned char, size_t count) { return {TACHO_FILL, count, nullptr, false}; }
 };
 struct Fill16 {
   TACHO_ENTRY(cuMemsetD16, "_v2", "_ptds");
-  static Operation describe(Address, unsigned short, size_t count) { return {TACHO_FILL, count * 2, nullptr, false}; }
+  static WatchedOperation describe(Address, unsigned short, size_t count) {
+    return {TACHO_FILL, count * 2, nullptr, false};
+  }
 };
 struct Fill32 {
   TACHO_ENTRY(cuMemsetD32, "_v2", "_ptds");
-  static Operation describe(Address, unsigned, size_t count) { return {TACHO_FILL, count * 4, nullptr, false}; }
+  static WatchedOperation describe(Address, unsigned, size_t count) { return {TACHO_FILL, count * 4, nullptr, false}; }
 };
 struct Fill8Async {
   TACHO_ENTRY(cuMemsetD8Async, "", "_ptsz");
-  static Operation describe(Address, unsigned char, size_t count, Stream stream) {
+  static WatchedOperation describe(Address, unsigned char, size_t count, Stream stream) {
     return {TACHO_FILL, count, stream, false};
   }
 };
 struct Fill16Async {
   TACHO_ENTRY(cuMemsetD16Async, "", "_ptsz");
-  static Operation describe(Address, unsigned short, size_t count, Stream stream) {
+  static WatchedOperation describe(Address, unsigned short, size_t count, Stream stream) {
     return {TACHO_FILL, count * 2, stream, false};
   }
 };
 struct Fill32Async {
   TACHO_ENTRY(cuMemsetD32Async, "", "_ptsz");
-  static Operation describe(Address, unsigned, size_t count, Stream stream) {
+  static WatchedOperation describe(Address, unsigned, size_t count, Stream stream) {
     return {TACHO_FILL, count * 4, stream, false};
   }
 };
@@ -425,40 +406,20 @@ constexpr int kNotInitialized = 3;
 template <typename Entry, int Thread, typename F = decltype(&Entry::describe)>
 struct Work;
 template <typename Entry, int Thread, typename... A>
-struct Work<Entry, Thread, Operation (*)(A...)> {
+struct Work<Entry, Thread, WatchedOperation (*)(A...)> {
   using Call = int (*)(A...);
   static int call(A... args) {
     const Call next = Next<Entry, Thread, Call>::get();
     if (next == nullptr) return kNotInitialized;
     if (!start()) return next(args...);
     OwnTime own;
-    const Operation operation = Entry::describe(args...);
+    const WatchedOperation operation = Entry::describe(args...);
     if (operation.row == nullptr) {
-      g_table->header.lost_rows.fetch_add(1, std::memory_order_relaxed);
+      lose_operations(1);
       return next(args...);
     }
     if (captured(operation.stream, Thread != 0)) return next(args...);  // counted when its graph is launched
-    uint32_t level = 0;
-    int result;
-    if (__builtin_expect(to_be_timed(*operation.row, level), 0)) {
-      own.prepare();
-      const OpenTiming timing = g_timer.open(operation.stream, Thread != 0);
-      own.pause();
-      result = next(args...);
-      own.resume();
-      g_timer.close(timing, *operation.row, level, result == kSuccess);
-    } else {
-      own.pause();
-      result = next(args...);
-      own.resume();
-    }
-    if (result == kSuccess)
-      count_operation(*operation.row, operation.bytes);
-    else
-      g_table->header.failed.fetch_add(1, std::memory_order_relaxed);
-    own.end();
-    if (operation.waits) g_timer.read_after_wait();
-    return result;
+    return watch_work(g_timer, own, operation, Thread != 0, [&] { return next(args...); });
   }
 };
 
@@ -488,18 +449,7 @@ struct Wait<Entry, Thread, int (*)(A...)> {
     const Call next = Next<Entry, Thread, Call>::get();
     if (next == nullptr) return kNotInitialized;
     if (!start()) return next(args...);
-    const int64_t from = read_clock(CLOCK_MONOTONIC);
-    const int result = next(args...);
-    const int64_t to = read_clock(CLOCK_MONOTONIC);
-    WatchRow* const row = Entry::row();
-    if (row == nullptr) {
-      g_table->header.lost_rows.fetch_add(1, std::memory_order_relaxed);
-    } else if (result == kSuccess) {
-      count_operation(*row, 0);
-      add_time(*row, 0, static_cast<uint64_t>(to - from));
-    }
-    g_timer.read_after_wait();
-    return result;
+    return watch_wait(g_timer, Entry::row(), [&] { return next(args...); });
   }
 };
 
@@ -539,7 +489,7 @@ struct Allocation<Entry, Thread, uint64_t (*)(A...)> {
     if (WatchRow* const row = TACHO_ROW(kAllocation, "device memory"))
       count_operation(*row, Entry::bytes(args...));
     else
-      g_table->header.lost_rows.fetch_add(1, std::memory_order_relaxed);
+      lose_operations(1);
     return result;
   }
 };
@@ -680,13 +630,6 @@ struct GetProcAddressV2 {
 };
 int get_proc_address(const char* symbol, void** found, int version, unsigned long long flags);
 int get_proc_address_v2(const char* symbol, void** found, int version, unsigned long long flags, int* status);
-
-// Whether a function is one of this library already.
-bool is_own(const void* function) {
-  Dl_info own{}, other{};
-  return dladdr(reinterpret_cast<const void*>(&is_own), &own) != 0 && dladdr(function, &other) != 0 &&
-         own.dli_fbase == other.dli_fbase;
-}
 
 // What to give out for the driver's function `found` of that name.
 void* replaced(const char* symbol, bool per_thread, int version, void* found) {

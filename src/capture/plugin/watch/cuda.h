@@ -3,9 +3,6 @@
 
 namespace tacho::capture::watch {
 
-/// libc's dlsym, not this library's.
-void* real_dlsym(void* handle, const char* symbol);
-
 /// What to give to a program that asks for the driver's `symbol` (its whole name, as in "cuMemcpyHtoD_v2_ptds") and
 /// would get `found`: a function of ours that calls it, or `found`.
 void* hooked_driver_symbol(const char* symbol, void* found);

@@ -6,7 +6,7 @@
 #include <atomic>
 
 #include "capture/plugin/watch/cuda.h"
-#include "capture/plugin/watch/sums.h"
+#include "capture/plugin/watch/hooks.h"
 
 namespace tacho::capture::watch {
 namespace {
@@ -68,6 +68,12 @@ dlsym:
 #endif
 
 }  // namespace
+
+bool is_own(const void* function) {
+  Dl_info own{}, other{};
+  return dladdr(reinterpret_cast<const void*>(&is_own), &own) != 0 && dladdr(function, &other) != 0 &&
+         own.dli_fbase == other.dli_fbase;
+}
 
 void* real_dlsym(void* handle, const char* symbol) {
   return next_dlsym()(handle, symbol);

@@ -91,6 +91,7 @@ struct WatchRow {
   std::atomic<uint64_t> next;               ///< the number of the operation that is timed next
   std::atomic<uint64_t> bytes;
   std::atomic<uint64_t> level_from;  ///< operations when `level` was chosen
+  std::atomic<uint64_t> owed;        ///< operations for which none was timed while timing was off, for `buckets`
   std::atomic<uint32_t> level;
   alignas(64) std::atomic<uint64_t> shortest, longest;  ///< timed, ns plus 1; 0: none was timed
   WatchLevel levels[kWatchLevels];
@@ -124,10 +125,14 @@ struct WatchHeader {
   /// Events around an operation take time themselves, which times no longer contain: the median of what two events in a
   /// row took, by how much it varies (half the distance of the quartiles), ns, and 1 << event::Domain of such times.
   std::atomic<uint64_t> floor, floor_spread, floor_domains;
+  /// What a device takes from an event to a kernel and back, on top of that, ns: at least and at most, and 1 <<
+  /// event::Domain of the kernels and graphs whose times no longer contain the middle of it.
+  std::atomic<uint64_t> beside_low, beside_high, beside_domains;
   alignas(64) std::atomic<uint64_t> counted_measured;  ///< operations that were only counted: 1 of 256 is measured, and
   std::atomic<uint64_t> counted_time;                  ///< the host time that libtacho-watch.so took itself, ns
   std::atomic<uint64_t> prepared;       ///< operations that were prepared for timing, all of them measured
   std::atomic<uint64_t> prepared_time;  ///< host time for that, and for reading the times afterwards, ns
+  std::atomic<uint64_t> device_time;    ///< that events took on devices which had work, at most, ns
 };
 
 struct WatchTable {

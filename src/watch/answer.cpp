@@ -88,6 +88,9 @@ report::JsonValue json_of(const TimedRow& timed) {
   const auto value = [](const std::optional<double>& known) { return known ? JsonValue(*known) : JsonValue(); };
   object.set("total_ns", timed.time ? JsonValue(timed.time->total_ns) : JsonValue());
   if (timed.bound) object.set("at_most_ns", JsonValue(*timed.bound));
+  uint64_t bounds = 0;
+  for (const LevelSums& level : row.levels) bounds += level.bounded;
+  if (bounds != 0) object.set("bounds", JsonValue(bounds));
   object.set("standard_error_ns", timed.time ? value(timed.time->error_ns) : JsonValue());
   object.set("interval_95_ns", timed.time ? value(timed.time->interval_ns) : JsonValue());
   object.set("p50_ns", value(estimate_quantile(row.buckets, 0.5)));
@@ -186,6 +189,10 @@ std::vector<std::string> watch_sentences(const WatchMoment& moment, bool at_the_
   if (snapshot.own_ns && snapshot.seconds > 0)
     say(fmt::format("Watching took {} of host time in the program, {} of the run.",
                     report::format_duration(*snapshot.own_ns), percent(*snapshot.own_ns * 1e-9 / snapshot.seconds)));
+  if (snapshot.device_ns > 0 && snapshot.seconds > 0)
+    say(fmt::format("Events took at most {} of the device's time, {} of the run.",
+                    report::format_duration(snapshot.device_ns),
+                    percent(snapshot.device_ns * 1e-9 / snapshot.seconds)));
   if (moment.gave_up)
     say(fmt::format("Timing cost more than the budget of {}: tacho ended it, and counts only.",
                     percent(moment.budget)));
@@ -284,6 +291,7 @@ std::string watch_json(const WatchMoment& moment, bool at_the_end) {
                             {"uncounted", JsonValue(snapshot.lost_rows)},
                             {"lost_durations", JsonValue(snapshot.lost_times)},
                             {"host_ns", snapshot.own_ns ? JsonValue(*snapshot.own_ns) : JsonValue()},
+                            {"device_ns", JsonValue(snapshot.device_ns)},
                             {"budget", JsonValue(moment.budget)},
                             {"timing", JsonValue(!moment.counts_only && !moment.gave_up)},
                             {"least_one_of", JsonValue(uint64_t{1} << moment.setting.least_level)},

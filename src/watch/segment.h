@@ -51,6 +51,7 @@ struct WatchSnapshot {
   uint64_t operations = 0;  ///< in all rows
   /// Host time that the library in the programs took itself, ns; nothing known before 256 operations.
   std::optional<double> own_ns;
+  double device_ns = 0;  ///< that events took on devices that had work, at most
 };
 
 /// Removes its file at its end. Programs that outlive it keep their mapping and go on counting for nobody.
@@ -67,6 +68,8 @@ class WatchSegment {
   event::WatchHeader& header() { return table_->header; }
   /// Operations in all rows: what a governor needs often.
   uint64_t operations() const;
+  /// Seconds that timing has taken so far, of host and device time, of each process that uses a device on average.
+  double taken() const;
   WatchSnapshot snapshot(double seconds) const;
 
  private:

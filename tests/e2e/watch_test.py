@@ -369,6 +369,23 @@ class Cuda(Watch):
         self.assertNotIn("at_most_ns", often)
         self.assertEqual(often["shortest_ns"], 1000)
 
+    def test_a_device_that_waited_for_work_is_kept_busy_by_barriers(self):
+        moment, _ = self.watch_cuda("dlsym", "plain", 20000, FAKE_CUDA_BARRIERS="20", FAKE_CUDA_FLOOR="1700")
+        [often] = self.rows(moment, "kernel")["often_1000"]
+        self.assertGreater(often["timed"], 100)
+        self.assertNotIn("at_most_ns", often)
+        self.assertEqual(often["shortest_ns"], 1000)
+
+    def test_the_way_to_a_kernel_and_back_is_in_no_time_where_it_is_known(self):
+        for major, off in (("9", 0), ("8", 1950)):
+            with self.subTest(major):
+                moment, driver = self.watch_cuda("dlsym", "plain", 20000, FAKE_CUDA_BESIDE="1950", FAKE_CUDA_FLOOR="1700", FAKE_CUDA_MAJOR=major)
+                [often] = self.rows(moment, "kernel")["often_1000"]
+                self.assertEqual(often["shortest_ns"], 1000 + off)
+                self.assert_estimates([often], driver["kernel_ns"] - 50000 * 210)
+                each = often["interval_95_ns"] / often["count"]
+                self.assertTrue(350 <= each < 500 if major == "9" else 2500 <= each < 2700, each)
+
     def test_many_kernels(self):
         moment, driver = self.watch_cuda("dlsym", "many", 30)
         sums = self.sums(moment, "kernel")

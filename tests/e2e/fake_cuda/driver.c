@@ -1,5 +1,6 @@
 /* A stand-in for NVIDIA's libcuda.so.1, as far as `tacho avail` asks it: FAKE_CUDA_INIT is what cuInit returns,
- * FAKE_CUDA_VERSION the CUDA that the driver supports (13000 when not set). It has one device. */
+ * FAKE_CUDA_VERSION the CUDA that the driver supports (13000 when not set), FAKE_CUDA_MAJOR the
+ * device's compute capability. It has one device. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,8 +41,7 @@ EXPORT int cuDeviceTotalMem_v2(size_t* bytes, int device) {
   return 0;
 }
 EXPORT int cuDeviceGetAttribute(int* value, int attribute, int device) {
-  (void)attribute;
   (void)device;
-  *value = 8;
+  *value = attribute == 75 ? number("FAKE_CUDA_MAJOR", 8) : 8;
   return 0;
 }

@@ -3,7 +3,8 @@
  * everything, and what a driver would punish: events that are recorded into or asked for during a capture.
  * fake_report() prints the counts. FAKE_CUDA_SPIN=N: each launch takes N turns of a loop on the host, too. FAKE_CUDA_FLOOR=NS: so
  * long an event takes on the device. FAKE_CUDA_IDLE=1: the device has ended everything by the time that it is
- * asked; FAKE_CUDA_LAG=N: it has not if an event was recorded N times in a row. */
+ * asked; FAKE_CUDA_LAG=N: it has not if an event was recorded N times in a row; FAKE_CUDA_BARRIERS=N: nor
+ * after N barriers, which it refuses otherwise. FAKE_CUDA_BESIDE=NS: so long it takes from an event to a kernel and back. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@ struct Queue {
   int capturing;
   double captured_ns;
   long captured_kernels;
+  int worked; /* since the last event */
 };
 struct Graph {
   double ns;
@@ -29,7 +31,8 @@ struct Graph {
 };
 struct Event {
   double at;
-  int times, asked; /* times: it was recorded since it was asked for last */
+  int times, asked;  /* times: it was recorded since it was asked for last */
+  unsigned barriers; /* in front of it */
 };
 
 static pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -42,6 +45,7 @@ static long g_events_in_captures, g_asked_in_captures;
 static unsigned long long g_copied, g_allocated;
 static double g_kernel_ns, g_graph_ns;
 static volatile long g_sink;
+static unsigned g_barriers; /* in the last batch */
 
 static double number(const char* name) {
   return getenv(name) != NULL ? atof(getenv(name)) : 0;
@@ -62,6 +66,7 @@ static int launch(struct Kernel* kernel, void* stream, int per_thread) {
     ++to->captured_kernels;
   } else {
     to->clock += ns;
+    to->worked = 1;
     g_kernel_ns += ns;
     ++kernel->launches;
     ++g_launches;
@@ -81,6 +86,18 @@ static int copy(size_t bytes, void* stream) {
   return 0;
 }
 
+EXPORT int cuCtxGetDevice(int* device) {
+  *device = 0;
+  return 0;
+}
+EXPORT int cuStreamBatchMemOp_v2(void* stream, unsigned count, const unsigned* operations, unsigned flags) {
+  if (queue(stream, 0)->capturing) ++g_events_in_captures;
+  if (number("FAKE_CUDA_BARRIERS") == 0) return 801;
+  for (unsigned i = 0; i < count; ++i)
+    if (operations[i * 12] != 6 || flags != 0) return 1; /* CU_STREAM_MEM_OP_BARRIER */
+  g_barriers = count;
+  return 0;
+}
 EXPORT int cuCtxGetCurrent(void** context) {
   *context = &g_context;
   return 0;
@@ -171,6 +188,7 @@ EXPORT int cuGraphLaunch(void* exec, void* stream) {
   struct Graph* const graph = exec;
   pthread_mutex_lock(&g_lock);
   queue(stream, 0)->clock += graph->ns;
+  queue(stream, 0)->worked = 1;
   g_graph_ns += graph->ns;
   ++graph->launches;
   ++g_graph_launches;
@@ -207,8 +225,12 @@ EXPORT int cuEventDestroy_v2(void* event) {
 static int record(struct Event* event, void* stream, int per_thread) {
   pthread_mutex_lock(&g_lock);
   if (queue(stream, per_thread)->capturing) ++g_events_in_captures;
-  event->at = queue(stream, per_thread)->clock;
-  queue(stream, per_thread)->clock += number("FAKE_CUDA_FLOOR");
+  struct Queue* const to = queue(stream, per_thread);
+  if (to->worked) to->clock += number("FAKE_CUDA_BESIDE");
+  to->worked = 0;
+  event->at = to->clock;
+  event->barriers = g_barriers;
+  to->clock += number("FAKE_CUDA_FLOOR");
   ++event->times;
   event->asked = 0;
   pthread_mutex_unlock(&g_lock);
@@ -223,8 +245,11 @@ EXPORT int cuEventRecord_ptsz(void* event, void* stream) {
 EXPORT int cuEventQuery(void* event) {
   if (g_captures > 0) ++g_asked_in_captures;
   struct Event* const asked = event;
-  const int reached = number("FAKE_CUDA_IDLE") != 0 || asked->times < number("FAKE_CUDA_LAG");
+  const double barriers = number("FAKE_CUDA_BARRIERS");
+  const int reached =
+      number("FAKE_CUDA_IDLE") != 0 || asked->times < number("FAKE_CUDA_LAG") || asked->barriers < barriers;
   asked->times = 0;
+  g_barriers = 0;
   return !reached && asked->asked++ == 0 ? 600 : 0; /* the first time it has not ended */
 }
 EXPORT int cuEventElapsedTime(float* ms, void* from, void* to) {

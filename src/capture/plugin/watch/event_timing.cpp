@@ -31,8 +31,9 @@ struct EventTimer::Waiting {
   uint64_t place;
   WatchRow* row;
   uint32_t level;
-  bool with_first;  // `first` was recorded
-  bool behind;      // the device had not reached the first event when all of them were in its queue
+  uint32_t records;  // events in front of the operation
+  bool floor_good;   // the device had not reached `first` when everything was in its queue
+  bool behind;       // nor `before`
 };
 
 // A forked child finds it zeroed.
@@ -44,7 +45,11 @@ struct EventTimer::State {
   Spare spare[kMostPlaces];
   Floor floor;
   uint32_t floor_turn;
-  uint32_t lead, lead_turn;  // how often `first` is recorded
+  // What keeps a device busy that waits for work: how many things hold it, or where nothing can, how often `first` is
+  // recorded; and timings in a row that came too late, and in time.
+  uint32_t held, lead, missed, calm;
+  bool cannot_hold, no_beside;
+  BesideEvents beside;  // high = 0: unknown
 };
 
 namespace {
@@ -57,16 +62,6 @@ uint64_t whole_ns(float milliseconds) {
   const double ns = static_cast<double>(milliseconds) * 1e6;
   const auto whole = static_cast<uint64_t>(ns);
   return whole + (ns - static_cast<double>(whole) >= 0.5 ? 1 : 0);
-}
-
-// A device that waits for work takes longer for an event than the host does: a few of them in front keep it busy while
-// the operation is on its way. As many as it takes, up to kMostLead.
-void choose_lead(uint32_t& lead, uint32_t& turn, bool behind) {
-  constexpr uint32_t kMostLead = 16;
-  if (!behind)
-    lead = lead + 2 < kMostLead ? lead + 2 : kMostLead;
-  else if (lead > 1 && ++turn % 16 == 0)
-    --lead;
 }
 
 }  // namespace
@@ -88,6 +83,24 @@ void EventTimer::give_back(uint64_t place, const TimingEvents& events) {
   }
 }
 
+void EventTimer::note_beside() {
+  if (runtime_->beside == nullptr) return;
+  const BesideEvents found = runtime_->beside();
+  BesideEvents& known = state_->beside;
+  if (found.high == 0 || state_->no_beside) {
+    known = {};
+    state_->no_beside = true;  // for all devices: times must not differ in what they contain
+    g_table->header.beside_domains.fetch_and(~(uint64_t{1} << runtime_->domain), std::memory_order_relaxed);
+    return;
+  }
+  known.low = known.high == 0 || found.low < known.low ? found.low : known.low;
+  known.high = found.high > known.high ? found.high : known.high;
+  WatchHeader& header = g_table->header;
+  header.beside_low.store(known.low, std::memory_order_relaxed);
+  header.beside_high.store(known.high, std::memory_order_relaxed);
+  header.beside_domains.fetch_or(uint64_t{1} << runtime_->domain, std::memory_order_relaxed);
+}
+
 bool EventTimer::take_events(uint64_t place, TimingEvents& events) {
   Spare* found = nullptr;
   for (Spare& spare : state_->spare) {
@@ -97,6 +110,7 @@ bool EventTimer::take_events(uint64_t place, TimingEvents& events) {
     break;
   }
   if (found == nullptr) return false;
+  if (found->place == kNoPlace) note_beside();
   found->place = place;
   if (found->count > 0) {
     events = found->events[--found->count];
@@ -141,13 +155,20 @@ void EventTimer::add_floor(uint64_t ns) {
 void EventTimer::read_time(const Waiting& one) {
   uint64_t ns = 0, floor = 0;
   if (!between(one.events.before, one.events.after, ns)) return lose_time();
-  if (one.behind && one.with_first && between(one.events.first, one.events.before, floor)) add_floor(floor);
+  if (one.floor_good && between(one.events.first, one.events.before, floor)) add_floor(floor);
   floor = state_->floor.median;
-  const uint64_t time = ns > floor ? ns - floor : 0;
+  const BesideEvents& beside = state_->beside;
+  const uint64_t middle = (beside.low + beside.high) / 2;
+  g_table->header.device_time.fetch_add((one.records + 1) * floor + middle, std::memory_order_relaxed);
+  const bool kernels = one.row->kind == WatchKind::kKernel || one.row->kind == WatchKind::kGraph;
+  const auto without = [&](uint64_t around) {
+    const uint64_t all = floor + (kernels ? around : 0);
+    return ns > all ? ns - all : 0;
+  };
   if (one.behind && state_->floor.count > 0)
-    add_time(*one.row, one.level, time);
+    add_time(*one.row, one.level, without(middle));
   else
-    add_bound(*one.row, one.level, time);
+    add_bound(*one.row, one.level, without(beside.low));
 }
 
 // Reads the times of operations that have ended, looking at `most`. Under the lock.
@@ -223,6 +244,31 @@ void EventTimer::end_capture() {
   }
 }
 
+void EventTimer::hold(Stream stream, bool per_thread) {
+  if (state_->held == 0 || runtime_->hold(stream, per_thread, state_->held)) return;
+  state_->cannot_hold = true;
+  state_->held = 0;
+}
+
+// A device that waits for work would reach the events before the host has launched the operation. Something in front
+// keeps it busy meanwhile: as much as it takes, within bounds, so that it never waits for the host.
+void EventTimer::choose_lead(bool behind) {
+  constexpr uint32_t kMostLead = 16, kFewestHeld = 8;
+  State& state = *state_;
+  if (behind) {
+    state.missed = 0;
+    if (++state.calm % 16 != 0) return;
+    state.held -= (state.held + 7) / 8;
+    if (state.lead > 1) --state.lead;
+  } else if (runtime_->hold != nullptr && !state.cannot_hold) {
+    if (++state.missed % 2 != 0) return;  // the host may have been interrupted
+    state.held = state.held < kFewestHeld ? kFewestHeld : state.held * 2;
+    if (state.held > kMostHeld) state.held = kMostHeld;
+  } else {
+    state.lead = state.lead + 2 < kMostLead ? state.lead + 2 : kMostLead;
+  }
+}
+
 OpenTiming EventTimer::open(Stream stream, bool per_thread) {
   OpenTiming timing;
   timing.stream = stream;
@@ -233,11 +279,13 @@ OpenTiming EventTimer::open(Stream stream, bool per_thread) {
   if (state_->waiting_count.load(std::memory_order_relaxed) == kMostWaiting) return timing;
   timing.place = runtime_->place(stream, per_thread);
   if (timing.place == kNoPlace || !take_events(timing.place, timing.events)) return timing;
+  hold(stream, per_thread);
   if (state_->lead == 0) state_->lead = 1;
   // What events take is measured often at first, and then now and then.
-  timing.with_first = state_->lead > 1 || state_->floor.count < Floor::kKept || ++state_->floor_turn % 16 == 0;
+  if (state_->lead > 1 || state_->floor.count < Floor::kKept || ++state_->floor_turn % 16 == 0)
+    timing.firsts = state_->lead;
   timing.open = true;
-  for (uint32_t i = 0; timing.open && timing.with_first && i < state_->lead; ++i)
+  for (uint32_t i = 0; timing.open && i < timing.firsts; ++i)
     timing.open = runtime_->record(timing.events.first, stream, per_thread);
   timing.open = timing.open && runtime_->record(timing.events.before, stream, per_thread);
   if (!timing.open) give_back(timing.place, timing.events);
@@ -251,11 +299,11 @@ void EventTimer::close(const OpenTiming& timing, WatchRow& row, uint32_t level, 
     const bool whole = good && count < kMostWaiting && !capturing() &&
                        runtime_->record(timing.events.after, timing.stream, timing.per_thread);
     if (whole) {
-      // A device that was waiting for work has stamped the first event at once, and then waited for the operation.
-      const Event front = timing.with_first ? timing.events.first : timing.events.before;
-      const bool behind = runtime_->query(front) == EventState::kPending;
-      choose_lead(state_->lead, state_->lead_turn, behind);
-      state_->waiting[count] = {timing.events, timing.place, &row, level, timing.with_first, behind};
+      // A device that was waiting for work has stamped the event at once, and then waited for the operation.
+      const bool floor_good = timing.firsts > 0 && runtime_->query(timing.events.first) == EventState::kPending;
+      const bool behind = floor_good || runtime_->query(timing.events.before) == EventState::kPending;
+      choose_lead(behind);
+      state_->waiting[count] = {timing.events, timing.place, &row, level, timing.firsts + 1, floor_good, behind};
       state_->waiting_count.store(count + 1, std::memory_order_relaxed);
       g_table->header.pending.fetch_add(1, std::memory_order_relaxed);
       return;

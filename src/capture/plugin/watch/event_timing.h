@@ -11,6 +11,11 @@ using Event = void*;
 
 enum class EventState : uint8_t { kPending, kEnded, kFailed };
 
+/// What a device takes from an event to a kernel and back, on top of what it takes between two events, ns.
+struct BesideEvents {
+  uint64_t low, high;
+};
+
 /// What a timer needs of a runtime. It calls these under its lock; none of them may wait.
 struct EventRuntime {
   uint32_t domain;  ///< event::Domain
@@ -24,7 +29,13 @@ struct EventRuntime {
   EventState (*query)(Event event);
   /// Between two events that have ended.
   bool (*elapsed)(Event from, Event to, float* milliseconds);
+  /// Keeps the device busy for a moment with `count` (at most kMostHeld) things that wait for nothing; nullptr: by
+  /// events only. False: the runtime cannot.
+  bool (*hold)(Stream stream, bool per_thread, uint32_t count);
+  /// Of the place of the calling thread; nullptr, or high = 0: unknown.
+  BesideEvents (*beside)();
 };
+inline constexpr uint32_t kMostHeld = 64;
 inline constexpr uint64_t kNoPlace = 0, kAnyPlace = ~uint64_t{0};
 
 /// Events around operations. Between `first` and `before` there is nothing: their distance is what events take.
@@ -36,7 +47,8 @@ struct OpenTiming {
   Stream stream = nullptr;
   uint64_t place = kNoPlace;
   TimingEvents events = {};
-  bool per_thread = false, open = false, with_first = false;
+  bool per_thread = false, open = false;
+  uint32_t firsts = 0;  // how often `first` was recorded
 };
 
 class EventTimer {
@@ -68,6 +80,9 @@ class EventTimer {
   bool between(Event from, Event to, uint64_t& ns) const;
   void give_back(uint64_t place, const TimingEvents& events);
   bool take_events(uint64_t place, TimingEvents& events);
+  void note_beside();
+  void hold(Stream stream, bool per_thread);
+  void choose_lead(bool behind);
   void add_floor(uint64_t ns);
   void read_time(const Waiting& one);
   void read_times(uint32_t most);

@@ -198,7 +198,10 @@ bool is_due(WatchRow& row, uint64_t count, uint64_t next, uint32_t& level) {
     row.level.store(level, std::memory_order_relaxed);
   }
   const event::WatchTiming timing = header.timing.load(std::memory_order_relaxed);
-  return timing == event::WatchTiming::kOn || (timing == event::WatchTiming::kFirst && count < event::kWatchFirst);
+  if (timing == event::WatchTiming::kOn || (timing == event::WatchTiming::kFirst && count < event::kWatchFirst))
+    return true;
+  if (timing == event::WatchTiming::kFirst) row.owed.fetch_add(uint64_t{1} << level, std::memory_order_relaxed);
+  return false;
 }
 
 void add_time(WatchRow& row, uint32_t level, uint64_t ns) {
@@ -209,7 +212,9 @@ void add_time(WatchRow& row, uint32_t level, uint64_t ns) {
   double squares = sums.squares.load(std::memory_order_relaxed);
   while (!sums.squares.compare_exchange_weak(squares, squares + time * time, std::memory_order_relaxed)) {
   }
-  row.buckets[event::watch_bucket(ns)].fetch_add(uint64_t{1} << level, std::memory_order_relaxed);
+  uint64_t stands_for = uint64_t{1} << level;
+  if (row.owed.load(std::memory_order_relaxed) != 0) stands_for += row.owed.exchange(0, std::memory_order_relaxed);
+  row.buckets[event::watch_bucket(ns)].fetch_add(stands_for, std::memory_order_relaxed);
   uint64_t known = row.shortest.load(std::memory_order_relaxed);
   while ((known == 0 || known > ns + 1) &&
          !row.shortest.compare_exchange_weak(known, ns + 1, std::memory_order_relaxed)) {

@@ -1,9 +1,9 @@
-// Paired stretches (governor.h). A stretch without timing stands between two with it, so that a pace that changes
-// steadily cancels out.
+// The account of timing, and comparisons of stretches (governor.h).
 #include "watch/governor.h"
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "watch/estimate.h"
 
@@ -12,93 +12,226 @@ namespace {
 
 using event::WatchTiming;
 
-constexpr double kWarmUp = 1.0;  // seconds: programs start otherwise than they go on
-// Stretches of equal length, so that work that begins or ends in one of them misleads in neither direction: a rest with
-// timing, then with, without, with.
-constexpr double kRest = 0.2, kStretch = 0.1;
-constexpr uint64_t kFewest = 20;  // operations in a stretch that has a pace
-constexpr double kSteady = 2;     // paces that differ more than by this factor are not compared
-constexpr size_t kFewestPairs = 8, kMostPairs = 200;
-constexpr double kPatience = 60;
+// The account
+constexpr double kWindow = 0.5;       // seconds with timing
+constexpr uint32_t kCalmWindows = 8;  // in a row under a quarter of the budget before N is halved
+constexpr double kPatience = 60;      // seconds over the budget
+constexpr uint32_t kHighest = event::kWatchLevels - 1;
+
+// Comparisons. A stretch begins with a part that does not count, in which the program's queues come to hold the work of
+// the new setting.
+constexpr double kPoll = 0.02;                                      // seconds between steps
+constexpr double kWarmUp = 1.0;                                     // seconds: programs start otherwise than they go on
+constexpr double kShortest = 0.04, kLongest = 0.64, kSettle = 0.5;  // seconds of a stretch; the settling share
+constexpr double kWantedOperations = 50, kFewestOperations = 10;
+constexpr double kSteady = 2;  // paces that differ more than by this factor are not compared
+constexpr size_t kFewestPairs = 8, kMostPairs = 400;
+constexpr double kKept = 60;      // seconds that a pair speaks for
+constexpr double kSearch = 30;    // seconds of comparisons without a rest, as long as nothing is resolved
+constexpr double kSurer = 1.4;    // decisions are made often: on an interval of 99 %
+constexpr double kTrimmed = 0.1;  // of the pairs at each end: stretches in which the machine did something else
 
 }  // namespace
 
 Governor::Governor(double budget) : budget_(budget) {}
 
-WatchSetting Governor::step(double now, uint64_t operations) {
+uint32_t Governor::chance() {
+  random_ ^= random_ << 13;
+  random_ ^= random_ >> 7;
+  random_ ^= random_ << 17;
+  return static_cast<uint32_t>(random_ >> 32);
+}
+
+WatchSetting Governor::step(const WatchLoad& load) {
   if (budget_ <= 0 || gave_up_) return setting_;
-  if (now < kWarmUp) return setting_;
-  if (began_ < 0) {
-    began_ = now;
-    before_ = operations;
-    return setting_;
-  }
-  if (now - began_ >= (stage_ == Stage::kRest ? kRest : kStretch)) end_stretch(now, operations);
+  account(load);
+  if (!gave_up_ && load.now >= kWarmUp) compare(load);
+  if (gave_up_) setting_.timing = WatchTiming::kNever;
+  last_ = load.now;
   return setting_;
 }
 
-void Governor::end_stretch(double now, uint64_t operations) {
-  const double pace = operations - before_ < kFewest ? -1 : static_cast<double>(operations - before_) / (now - began_);
-  began_ = now;
-  before_ = operations;
+void Governor::choose_level() {
+  const uint32_t level = std::max(account_level_, pair_level_);
+  if (level == setting_.least_level) return;
+  setting_.least_level = level;
+  pairs_.clear();  // they speak of another N
+  level_since_ = last_;
+}
+
+void Governor::note_over(double now, bool over, double& since) {
+  if (!over)
+    since = -1;
+  else if (since < 0)
+    since = now;
+  else if (now - since >= kPatience)
+    gave_up_ = true;
+}
+
+void Governor::account(const WatchLoad& load) {
+  if (window_taken_ < 0) {
+    window_taken_ = load.taken;
+    return;
+  }
+  if (setting_.timing == WatchTiming::kOn) window_with_ += load.now - last_;
+  if (window_with_ < kWindow) return;
+  const double share = std::max(0.0, load.taken - window_taken_) / window_with_;
+  window_with_ = 0;
+  window_taken_ = load.taken;
+  note_over(load.now, share > budget_ && account_level_ == kHighest, account_over_);
+  if (share > budget_) {
+    // Rows that are timed more seldom already do not feel the first steps.
+    account_level_ = std::min(kHighest, account_level_ + 1);
+    low_windows_ = 0;
+  } else if (share > budget_ / 4 || account_level_ == 0) {
+    low_windows_ = 0;
+  } else if (++low_windows_ == kCalmWindows) {
+    --account_level_;
+    low_windows_ = 0;
+  }
+  choose_level();
+}
+
+void Governor::compare(const WatchLoad& load) {
   switch (stage_) {
     case Stage::kRest:
-      stage_ = Stage::kBefore;
+      if (load.now < until_) return;
+      if (steady_ > 0) return begin_comparison(load);
+      stage_ = Stage::kLook;
+      began_ = load.now;
+      before_ = load.operations;
       return;
-    case Stage::kBefore:
-      pace_before_ = pace;
-      stage_ = pace > 0 ? Stage::kWithout : Stage::kBefore;
-      setting_.timing = pace > 0 ? WatchTiming::kFirst : WatchTiming::kOn;
+    case Stage::kLook:
+      if (load.now - began_ >= length_ - kPoll / 2) look(load);
       return;
-    case Stage::kWithout:
-      pace_without_ = pace;
-      stage_ = Stage::kAfter;
-      setting_.timing = WatchTiming::kOn;
+    case Stage::kSettle:
+      if (load.now - began_ < length_ * kSettle - kPoll / 2) return;
+      stage_ = Stage::kMeasure;
+      began_ = load.now;
+      before_ = load.operations;
       return;
-    case Stage::kAfter:
-      stage_ = Stage::kRest;
-      break;
+    case Stage::kMeasure:
+      if (load.now - began_ >= length_ - kPoll / 2) end_stretch(load);
+      return;
   }
-  if (pace <= 0 || pace_without_ <= 0) return;
-  const auto [least, most] = std::minmax({pace_before_, pace_without_, pace});
-  if (most > kSteady * least) return;
-  pairs_.push_back(std::log(pace_without_ / std::sqrt(pace_before_ * pace)));
-  if (pairs_.size() > kMostPairs) pairs_.pop_front();
+}
+
+// Chooses how long stretches are, and whether there is any pace.
+void Governor::look(const WatchLoad& load) {
+  const double operations = static_cast<double>(load.operations - before_), seconds = load.now - began_;
+  if (operations < kFewestOperations && length_ < kLongest) {
+    length_ = std::min(kLongest, length_ * 2);
+    return;  // look on
+  }
+  if (operations < kFewestOperations) {
+    stage_ = Stage::kRest;
+    until_ = load.now + kLongest;
+    return;
+  }
+  choose_length(operations / seconds);
+  begin_comparison(load);
+}
+
+void Governor::choose_length(double pace) {
+  length_ = std::clamp(longer_ * std::max(kShortest, kWantedOperations / pace), kShortest, kLongest);
+}
+
+void Governor::begin_comparison(const WatchLoad& load) {
+  stretch_ = 0;
+  without_first_ = (chance() & 1) != 0;
+  begin_stretch(load);
+}
+
+void Governor::begin_stretch(const WatchLoad& load) {
+  const bool outer = stretch_ == 0 || stretch_ == 3;
+  setting_.timing = outer == without_first_ ? WatchTiming::kFirst : WatchTiming::kOn;
+  stage_ = Stage::kSettle;
+  began_ = load.now;
+}
+
+void Governor::end_stretch(const WatchLoad& load) {
+  const double operations = static_cast<double>(load.operations - before_);
+  if (operations < kFewestOperations) return end_comparison(load.now, false);
+  paces_[stretch_] = operations / (load.now - began_);
+  if (++stretch_ < 4) return begin_stretch(load);
+  const auto [least, most] = std::minmax_element(std::begin(paces_), std::end(paces_));
+  const bool steady = *most <= kSteady * *least;
+  if (steady) {
+    const double outer = std::log(paces_[0] * paces_[3]) / 2, inner = std::log(paces_[1] * paces_[2]) / 2;
+    pairs_.push_back({load.now, without_first_ ? outer - inner : inner - outer});
+    if (pairs_.size() > kMostPairs) pairs_.pop_front();
+    choose_length(*least);
+  }
+  end_comparison(load.now, steady);
+}
+
+void Governor::end_comparison(double now, bool steady) {
+  setting_.timing = WatchTiming::kOn;
+  while (!pairs_.empty() && now - pairs_.front().at > kKept) pairs_.pop_front();
+  // Work that comes in bursts is steady only in stretches that are longer than they.
+  unsteady_ = steady ? 0 : unsteady_ + 1;
+  steady_ = steady ? steady_ + 1 : 0;
+  if (unsteady_ == 3) {
+    longer_ = std::min(longer_ * 2, kLongest / kShortest);
+    unsteady_ = 0;
+  } else if (steady_ == 50) {
+    longer_ = std::max(1.0, longer_ / 2);
+    steady_ = 0;
+  }
+  stage_ = Stage::kRest;
+  const double whole = 4 * length_ * (1 + kSettle);
+  const auto known = cost();
+  const bool resolved = known && known->high - known->low <= std::clamp(budget_ / 2, 0.002, 0.006);
+  const double rest = resolved ? 4 * whole : now - level_since_ > kSearch ? 2 * whole : 0;
+  // A program that repeats itself must not meet the comparison at the same place each time.
+  until_ = now + rest + length_ * (chance() % 16) / 16;
   judge(now);
 }
 
 void Governor::judge(double now) {
-  const auto known = cost();
+  const auto known = interval(kSurer);
   if (!known) return;
-  if (known->low > budget_) {
-    if (over_since_ < 0) over_since_ = now;
-    if (now - over_since_ >= kPatience || setting_.least_level + 1 >= event::kWatchLevels) {
-      gave_up_ = true;
-      setting_.timing = WatchTiming::kNever;
-      return;
-    }
+  const bool over = known->low > budget_;
+  if (over && setting_.least_level == kHighest) gave_up_ = true;
+  note_over(now, over, pair_over_);
+  if (gave_up_) return;
+  if (over) {
     // The interval says by how much at least: halving the number of times halves the cost.
-    ++setting_.least_level;
-    pairs_.clear();
+    pair_level_ = std::min(kHighest, setting_.least_level + 1);
+  } else if (pair_level_ > 0 && known->high < budget_ / 4 && pairs_.size() >= 4 * kFewestPairs) {
+    --pair_level_;
+  } else {
     return;
   }
-  if (known->high <= budget_) over_since_ = -1;
-  if (known->high < budget_ / 4 && setting_.least_level > 0 && pairs_.size() >= 4 * kFewestPairs) {
-    --setting_.least_level;
-    pairs_.clear();
-  }
+  choose_level();
 }
 
 std::optional<WatchCost> Governor::cost() const {
-  if (pairs_.size() < kFewestPairs) return std::nullopt;
-  double sum = 0, squares = 0;
-  for (const double each : pairs_) sum += each;
-  const auto count = static_cast<double>(pairs_.size());
-  const double mean = sum / count;
-  for (const double each : pairs_) squares += (each - mean) * (each - mean);
-  const double half = student_95(pairs_.size() - 1) * std::sqrt(squares / (count - 1) / count);
+  return interval(1);
+}
+
+// Yuen's interval of a trimmed mean (Biometrika 61, 1974).
+std::optional<WatchCost> Governor::interval(double wider) const {
+  const size_t count = pairs_.size();
+  if (count < kFewestPairs) return std::nullopt;
+  std::vector<double> sorted;
+  for (const Pair& pair : pairs_) sorted.push_back(pair.value);
+  std::sort(sorted.begin(), sorted.end());
+  const auto trimmed = static_cast<size_t>(kTrimmed * static_cast<double>(count));
+  const size_t kept = count - 2 * trimmed;
+  double sum = 0, winsorized = 0, squares = 0;
+  const auto at = [&](size_t i) { return sorted[std::clamp(i, trimmed, count - 1 - trimmed)]; };
+  for (size_t i = 0; i < count; ++i) {
+    winsorized += at(i);
+    if (i >= trimmed && i < count - trimmed) sum += sorted[i];
+  }
+  winsorized /= static_cast<double>(count);
+  for (size_t i = 0; i < count; ++i) squares += (at(i) - winsorized) * (at(i) - winsorized);
+  const double mean = sum / static_cast<double>(kept);
+  const double error = std::sqrt(squares / (static_cast<double>(kept) * static_cast<double>(kept - 1)));
+  const double half = wider * student_95(kept - 1) * error;
   const auto share = [](double log_ratio) { return 1 - std::exp(-log_ratio); };
-  return WatchCost{share(mean), share(mean - half), share(mean + half), pairs_.size()};
+  return WatchCost{share(mean), share(mean - half), share(mean + half), count};
 }
 
 }  // namespace tacho::watch

@@ -1,5 +1,6 @@
-// Holds the cost of timing under a budget: compares the program's pace in stretches with and without timing, and
-// chooses how seldom hot kernels are timed.
+// Holds the cost of timing under a budget, by two measures: what timing takes by its own account, which is known at
+// once and chooses how seldom hot kernels are timed; and the program's pace in stretches with and without timing, which
+// says whether the account is true.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,14 @@ struct WatchSetting {
 /// The measured cost of timing: the share by which the pace is lower with it, and the 95 % interval.
 struct WatchCost {
   double share = 0, low = 0, high = 0;
-  size_t pairs = 0;  ///< of stretches that were compared
+  size_t pairs = 0;  ///< that were compared: twice a stretch with and one without timing, in the order ABBA or BAAB
+};
+
+/// What the programs have done since they began.
+struct WatchLoad {
+  double now = 0;           ///< seconds
+  uint64_t operations = 0;  ///< that were begun
+  double taken = 0;         ///< seconds that timing took: of a program's host time and of its device's, on average
 };
 
 class Governor {
@@ -27,28 +35,59 @@ class Governor {
   /// `budget`: the share of its pace that the program may lose, 0.01 for 1 %. 0: nothing is measured, timing stays on.
   explicit Governor(double budget);
 
-  /// Call about every 20 ms. `now`: seconds since the program began; `operations`: that it has begun by then.
-  WatchSetting step(double now, uint64_t operations);
+  /// Call about every 20 ms.
+  WatchSetting step(const WatchLoad& load);
 
-  /// At the present setting; nothing before there are enough pairs (8).
+  /// Of the last minute at the present setting; nothing before there are enough pairs (8).
   std::optional<WatchCost> cost() const;
   /// The cost was over the budget for a minute, or timing of 1 in 32768 was over it: it ended for good.
   bool gave_up() const { return gave_up_; }
 
  private:
-  void end_stretch(double now, uint64_t operations);
+  struct Pair {
+    double at;     // s
+    double value;  // log(pace without / pace with)
+  };
+  // The interval of the pairs; `wider` times as wide as for 95 %.
+  std::optional<WatchCost> interval(double wider) const;
+  void account(const WatchLoad& load);
+  void compare(const WatchLoad& load);
+  void look(const WatchLoad& load);
+  void choose_length(double pace);
+  void begin_comparison(const WatchLoad& load);
+  void begin_stretch(const WatchLoad& load);
+  void end_stretch(const WatchLoad& load);
+  void end_comparison(double now, bool steady);
   void judge(double now);
+  void choose_level();
+  void note_over(double now, bool over, double& since);
+  uint32_t chance();
 
   double budget_;
   WatchSetting setting_;
-  enum class Stage : uint8_t { kRest, kBefore, kWithout, kAfter } stage_ = Stage::kRest;
-  double began_ = -1;         // of the stretch, s
-  uint64_t before_ = 0;       // operations at its beginning
-  double pace_before_ = -1;   // operations a second with timing, in the stretch before the one without
-  double pace_without_ = -1;  // in it
-  std::deque<double> pairs_;  // log(pace without / pace with)
-  double over_since_ = -1;
   bool gave_up_ = false;
+  uint64_t random_ = 0x9e3779b97f4a7c15;
+
+  // The account
+  double last_ = -1;                              // s, of the last step
+  double window_with_ = 0, window_taken_ = -1;    // s with timing in this window; `taken` at its beginning
+  uint32_t account_level_ = 0, low_windows_ = 0;  // what the account asks for; windows in a row far under the budget
+  double account_over_ = -1;                      // s, since when it is over the budget at the highest level
+
+  // The comparison
+  enum class Stage : uint8_t { kRest, kLook, kSettle, kMeasure } stage_ = Stage::kRest;
+  double until_ = 0;                    // s, of the rest
+  double began_ = 0;                    // s, of the stage
+  uint64_t before_ = 0;                 // operations at its beginning
+  double length_ = 0.04, longer_ = 1;   // s, of a stretch, and how much longer than its operations ask for
+  uint32_t unsteady_ = 0, steady_ = 0;  // comparisons in a row
+  uint32_t stretch_ = 0;                // of the four
+  bool without_first_ = false;          // BAAB
+  double paces_[4] = {};                // operations a second
+  double level_since_ = 0;              // s
+  std::deque<Pair> pairs_;
+  uint32_t pair_level_ = 0;  // what the comparison asks for
+  double pair_over_ = -1;    // s
 };
 
 }  // namespace tacho::watch

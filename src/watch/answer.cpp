@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "report/text.h"
 #include "report/value.h"
+#include "watch/metrics/telemetry.h"
 
 namespace tacho::watch {
 namespace {
@@ -105,6 +106,15 @@ report::JsonValue json_of(const TimedRow& timed) {
 
 std::string percent(double share) {
   return fmt::format("{:.2f} %", share * 100);
+}
+
+void say_pushes(const PushCounts& pushes, const std::string& to, std::vector<std::string>& sentences) {
+  const uint64_t all = pushes.taken + pushes.refused + pushes.unanswered;
+  if (pushes.taken < all)
+    sentences.push_back(fmt::format("{} of {} pushes to {} failed: {} refused, {} without an answer; the last time {}.",
+                                    all - pushes.taken, all, to, pushes.refused, pushes.unanswered, pushes.problem));
+  if (pushes.rejected_points > 0)
+    sentences.push_back(fmt::format("{} rejected {} of the numbers that tacho pushed.", to, pushes.rejected_points));
 }
 
 }  // namespace
@@ -225,6 +235,8 @@ std::vector<std::string> watch_sentences(const WatchMoment& moment, bool at_the_
         "processes of the run go on; nobody watches them any more.");
   count(snapshot.refused_processes, "process found no room in the list of processes; its operations are in the sums.",
         "processes found no room in the list of processes; their operations are in the sums.");
+  if (at_the_end) sentences.insert(sentences.end(), moment.gpu_problems.begin(), moment.gpu_problems.end());
+  if (moment.pushes && at_the_end) say_pushes(*moment.pushes, moment.pushes_to, sentences);
   return sentences;
 }
 
@@ -283,10 +295,23 @@ std::string watch_json(const WatchMoment& moment, bool at_the_end) {
                               {"low", JsonValue(moment.cost->low)},
                               {"high", JsonValue(moment.cost->high)},
                               {"pairs", JsonValue(moment.cost->pairs)}});
+  JsonValue gpus = JsonValue::list(), pushes;
+  for (const vendor::GpuReading& reading : moment.gpus)
+    gpus.add(JsonValue::object({{"gpu", JsonValue(reading.gpu)},
+                                {"name", JsonValue(quantity_of(reading))},
+                                {"unit", JsonValue(reading.unit)},
+                                {"value", JsonValue(reading.value)}}));
+  if (moment.pushes)
+    pushes = JsonValue::object({{"taken", JsonValue(moment.pushes->taken)},
+                                {"refused", JsonValue(moment.pushes->refused)},
+                                {"unanswered", JsonValue(moment.pushes->unanswered)},
+                                {"rejected_points", JsonValue(moment.pushes->rejected_points)}});
   return JsonValue::object({{"seconds", JsonValue(snapshot.seconds)},
                             {"final", JsonValue(at_the_end)},
                             {"rows", std::move(rows)},
                             {"processes", std::move(processes)},
+                            {"gpus", std::move(gpus)},
+                            {"otlp", std::move(pushes)},
                             {"failed", JsonValue(snapshot.failed)},
                             {"uncounted", JsonValue(snapshot.lost_rows)},
                             {"lost_durations", JsonValue(snapshot.lost_times)},

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "report/answer.h"
+#include "vendor/gpu_monitor.h"
 #include "watch/governor.h"
+#include "watch/metrics/push.h"
 #include "watch/segment.h"
 
 namespace tacho::watch {
@@ -19,7 +21,11 @@ struct WatchMoment {
   std::optional<WatchCost> cost;
   bool counts_only = false;  ///< as the user asked
   bool gave_up = false;
-  size_t still_running = 0;  ///< at the end: watched processes that outlive the program
+  size_t still_running = 0;               ///< at the end: watched processes that outlive the program
+  std::vector<vendor::GpuReading> gpus;   ///< of all GPUs of the machine, where its libraries tell
+  std::vector<std::string> gpu_problems;  ///< sentences about GPUs and libraries that tell nothing
+  std::optional<PushCounts> pushes;       ///< with --otlp
+  std::string pushes_to;                  ///< its address
 };
 
 /// Kernels and graphs by their estimated time, longest first; rows without a time stand at the end.

@@ -7,35 +7,29 @@
 
 #include "base/format.h"
 #include "report/text.h"
+#include "watch/metrics/telemetry.h"
 
 namespace tacho::watch {
 namespace {
 
 using event::WatchKind;
 
-constexpr size_t kLongestLabel = 200;  // bytes
-// The octaves that have a bucket: from 1 us to 17 s, each twice as long as the one before.
-constexpr uint32_t kFirstOctave = 10, kLastOctave = 34;
-
-struct LabelSums {
-  uint64_t count = 0, bytes = 0;
-  double seconds = 0;  // estimated, of what the buckets hold
-  AllBuckets buckets = {};
-  uint64_t longest_ns = 0;  // timed, of those whose shape is known; 0: none
-  std::string longest_shape;
-
-  void add(const RowSums& row) {
-    count += row.count;
-    bytes += row.bytes;
-    for (uint32_t i = 0; i < event::kWatchLevels; ++i)
-      seconds += static_cast<double>(row.levels[i].time) * 1e-9 * static_cast<double>(uint64_t{1} << i);
-    for (uint32_t i = 0; i < event::kWatchBuckets; ++i) buckets[i] += row.buckets[i];
-    if (row.any_shape() || row.longest_ns <= longest_ns) return;
-    longest_ns = row.longest_ns;
-    longest_shape = row.shape();
-  }
+// Telemetry in Prometheus' base units.
+struct GpuFamily {
+  std::string_view quantity, name, type, help;
+  double scale;
 };
-using ByLabel = std::map<std::string, LabelSums>;
+constexpr GpuFamily kGpuFamilies[] = {
+    {"GFX Busy", "tacho_gpu_busy_ratio", "gauge", "Share of time in which a kernel ran.", 0.01},
+    {"UMC Busy", "tacho_gpu_memory_busy_ratio", "gauge", "Share of time in which device memory was read or written.",
+     0.01},
+    {"Core Clock", "tacho_gpu_core_clock_hertz", "gauge", "Clock of the compute units.", 1e6},
+    {"Memory Clock", "tacho_gpu_memory_clock_hertz", "gauge", "Clock of device memory.", 1e6},
+    {"Current Power", "tacho_gpu_power_watts", "gauge", "Power of the board.", 1},
+    {"Temperature", "tacho_gpu_temperature_celsius", "gauge", "Temperature of the chip.", 1},
+    {"Memory Usage", "tacho_gpu_memory_used_bytes", "gauge", "Device memory in use.", 1},
+    {"Energy", "tacho_gpu_energy_joules_total", "counter", "Energy used since the driver was loaded.", 1},
+};
 
 class Families {
  public:
@@ -70,17 +64,18 @@ class Families {
                 uint64_t LabelSums::*member) {
     if (all.empty()) return;
     begin(name, "counter", help);
-    for (const auto& [value, sums] : all) sample(name, fmt::format("{}=\"{}\"", label, value), sums.*member);
+    for (const auto& [value, sums] : all)
+      sample(name, fmt::format("{}=\"{}\"", label, prometheus_label(value)), sums.*member);
   }
   void histograms(std::string_view name, std::string_view help, std::string_view label, const ByLabel& all) {
     if (all.empty()) return;
     begin(name, "histogram", help);
     for (const auto& [value, sums] : all) {
-      const std::string labels = fmt::format("{}=\"{}\"", label, value);
+      const std::string labels = fmt::format("{}=\"{}\"", label, prometheus_label(value));
       uint64_t sum = 0;
       uint32_t at = 0;
       uint64_t from = 0;
-      for (uint32_t octave = kFirstOctave; octave <= kLastOctave; ++octave) {
+      for (uint32_t octave = kFirstBoundOctave; octave <= kLastBoundOctave; ++octave) {
         const uint64_t end = uint64_t{1} << octave;
         for (; event::watch_bucket_end(at) <= end; ++at) sum += sums.buckets[at];
         const std::string limit = report::format_exact(static_cast<double>(end) * 1e-9);
@@ -91,6 +86,15 @@ class Families {
       bucket(name, labels + ",le=\"+Inf\"", sum, sums, from, UINT64_MAX);
       sample(fmt::format("{}_sum", name), labels, report::format_exact(sums.seconds));
       sample(fmt::format("{}_count", name), labels, sum);
+    }
+  }
+  void gpus(const GpuFamily& family, const std::vector<vendor::GpuReading>& readings) {
+    bool begun = false;
+    for (const vendor::GpuReading& reading : readings) {
+      if (quantity_of(reading) != family.quantity) continue;
+      if (!begun) begin(family.name, family.type, family.help);
+      begun = true;
+      sample(family.name, fmt::format("gpu=\"{}\"", reading.gpu), report::format_exact(reading.value * family.scale));
     }
   }
   std::string take() {
@@ -151,63 +155,27 @@ std::string prometheus_label(std::string_view text) {
   return out;
 }
 
-std::string PrometheusPage::label_of(const std::string& kernel) {
-  if (kernel == kOtherKernels) return "other";
-  const auto known = labels_.find(kernel);
-  if (known != labels_.end()) return known->second;
-  // Two long names whose beginnings are equal share a label: their sums add up.
-  std::string label =
-      labels_.size() >= most_kernels_
-          ? "other"
-          : prometheus_label(kernel.size() > kLongestLabel ? report::shortened(kernel, kLongestLabel) : kernel);
-  if (labels_.size() < 16 * most_kernels_) labels_.emplace(kernel, label);
-  return label;
-}
-
-std::string PrometheusPage::text(const WatchSnapshot& snapshot, const std::optional<WatchCost>& cost,
-                                 MetricsForm form) {
-  ByLabel kernels, graphs, copies, fills, waits, allocations;
-  for (const RowSums& row : snapshot.rows) {
-    switch (row.kind) {
-      case WatchKind::kKernel:
-        kernels[label_of(row.name)].add(row);
-        break;
-      case WatchKind::kGraph:
-        graphs[prometheus_label(row.name)].add(row);
-        break;
-      case WatchKind::kCopy:
-        copies[prometheus_label(row.name)].add(row);
-        break;
-      case WatchKind::kFill:
-        fills[prometheus_label(row.name)].add(row);
-        break;
-      case WatchKind::kWait:
-        waits[prometheus_label(row.name)].add(row);
-        break;
-      case WatchKind::kAllocation:
-        allocations[prometheus_label(row.name)].add(row);
-        break;
-      case WatchKind::kNone:
-        break;
-    }
-  }
+std::string PrometheusPage::text(const WatchSnapshot& snapshot, const std::optional<WatchCost>& cost, MetricsForm form,
+                                 const std::vector<vendor::GpuReading>& gpus) {
+  const AllLabels all = labels_.gather(snapshot);
   Families out(form);
   const auto count = &LabelSums::count, bytes = &LabelSums::bytes;
-  out.counters("tacho_kernel_launches_total", "Launches of kernels, all of them.", "kernel", kernels, count);
+  out.counters("tacho_kernel_launches_total", "Launches of kernels, all of them.", "kernel", all.kernels, count);
   out.histograms("tacho_kernel_duration_seconds", "Time of kernels on the device, estimated from one of N launches.",
-                 "kernel", kernels);
-  out.counters("tacho_graph_launches_total", "Launches of graphs, all of them.", "graph", graphs, count);
+                 "kernel", all.kernels);
+  out.counters("tacho_graph_launches_total", "Launches of graphs, all of them.", "graph", all.graphs, count);
   out.histograms("tacho_graph_duration_seconds", "Time of graphs on the device, estimated from one of N launches.",
-                 "graph", graphs);
-  out.counters("tacho_copies_total", "Copies of memory, all of them.", "direction", copies, count);
-  out.counters("tacho_copied_bytes_total", "Bytes of these copies.", "direction", copies, bytes);
-  out.histograms("tacho_copy_duration_seconds", "Time of copies, estimated from one of N.", "direction", copies);
-  out.counters("tacho_fills_total", "Fills of memory, all of them.", "kind", fills, count);
-  out.counters("tacho_filled_bytes_total", "Bytes of these fills.", "kind", fills, bytes);
-  out.counters("tacho_waits_total", "Calls in which the program waited for its device.", "call", waits, count);
-  out.histograms("tacho_wait_duration_seconds", "Host time of these calls.", "call", waits);
-  out.counters("tacho_allocations_total", "Allocations of device memory.", "kind", allocations, count);
-  out.counters("tacho_allocated_bytes_total", "Bytes of these allocations, freed or not.", "kind", allocations, bytes);
+                 "graph", all.graphs);
+  out.counters("tacho_copies_total", "Copies of memory, all of them.", "direction", all.copies, count);
+  out.counters("tacho_copied_bytes_total", "Bytes of these copies.", "direction", all.copies, bytes);
+  out.histograms("tacho_copy_duration_seconds", "Time of copies, estimated from one of N.", "direction", all.copies);
+  out.counters("tacho_fills_total", "Fills of memory, all of them.", "kind", all.fills, count);
+  out.counters("tacho_filled_bytes_total", "Bytes of these fills.", "kind", all.fills, bytes);
+  out.counters("tacho_waits_total", "Calls in which the program waited for its device.", "call", all.waits, count);
+  out.histograms("tacho_wait_duration_seconds", "Host time of these calls.", "call", all.waits);
+  out.counters("tacho_allocations_total", "Allocations of device memory.", "kind", all.allocations, count);
+  out.counters("tacho_allocated_bytes_total", "Bytes of these allocations, freed or not.", "kind", all.allocations,
+               bytes);
   out.single("tacho_failed_operations_total", "counter",
              "Operations that the runtime refused; they are in no other count.", snapshot.failed);
   out.single("tacho_uncounted_operations_total", "counter", "Operations that found no row: they are in no other count.",
@@ -226,6 +194,7 @@ std::string PrometheusPage::text(const WatchSnapshot& snapshot, const std::optio
     out.single("tacho_watch_cost_ratio_high", "gauge", "Upper end of the 95 % interval of tacho_watch_cost_ratio.",
                report::format_exact(cost->high));
   }
+  for (const GpuFamily& family : kGpuFamilies) out.gpus(family, gpus);
   return out.take();
 }
 

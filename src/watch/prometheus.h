@@ -4,12 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "vendor/gpu_monitor.h"
 #include "watch/governor.h"
+#include "watch/metrics/labels.h"
 #include "watch/segment.h"
 
 namespace tacho::watch {
@@ -23,19 +25,14 @@ const char* content_type(MetricsForm form);
 
 class PrometheusPage {
  public:
-  /// Kernels beyond the first `most_kernels` names are one: kernel="other". A name that has a label keeps it, and one
-  /// that has none never gets one, so that no counter goes back.
-  explicit PrometheusPage(size_t most_kernels = 100) : most_kernels_(most_kernels) {}
+  explicit PrometheusPage(size_t most_kernels = 100) : labels_(most_kernels) {}
 
   /// OpenMetrics adds exemplars: the longest timed launch of a kernel, with its shape.
   std::string text(const WatchSnapshot& snapshot, const std::optional<WatchCost>& cost,
-                   MetricsForm form = MetricsForm::kPrometheus);
+                   MetricsForm form = MetricsForm::kPrometheus, const std::vector<vendor::GpuReading>& gpus = {});
 
  private:
-  std::string label_of(const std::string& kernel);
-
-  size_t most_kernels_;
-  std::map<std::string, std::string> labels_;  // by name; the label's value, escaped
+  Labels labels_;
 };
 
 /// A label's value between its quotes: \ " and newlines escaped, bytes that are not UTF-8 replaced.

@@ -21,6 +21,9 @@
 #include "launch/library_names.h"
 #include "launch/signals.h"
 #include "report/server/http_server.h"
+#include "watch/metrics/otlp.h"
+#include "watch/metrics/push.h"
+#include "watch/metrics/telemetry.h"
 #include "watch/prometheus.h"
 
 namespace tacho::watch {
@@ -97,6 +100,7 @@ class Moments {
     moment_.counts_only = !options.timing;
     if (!options.timing) setting_.timing = event::WatchTiming::kNever;
     segment_.header().timing.store(setting_.timing, std::memory_order_relaxed);
+    if (options.interval_s > 0 || options.prometheus || options.otlp) gpus_ = std::make_unique<GpuTelemetry>();
   }
   double seconds() const { return static_cast<double>(raw_now() - began_) * 1e-9; }
   void govern() {
@@ -117,6 +121,10 @@ class Moments {
       moment.setting = setting_;
     }
     moment.snapshot = segment_.snapshot(seconds());
+    if (gpus_) {
+      moment.gpus = gpus_->latest();
+      moment.gpu_problems = gpus_->problems();
+    }
     return moment;
   }
 
@@ -127,7 +135,27 @@ class Moments {
   mutable std::mutex lock_;
   WatchSetting setting_;
   WatchMoment moment_;  // without its snapshot
+  std::unique_ptr<GpuTelemetry> gpus_;
 };
+
+// Pushes to a collector while it lives.
+std::unique_ptr<OtlpPusher> start_pushing(const WatchOptions& options, const Moments& moments) {
+  if (!options.otlp) return nullptr;
+  OtlpSource source;
+  const char* const service = getenv("OTEL_SERVICE_NAME");
+  source.service = service != nullptr && *service != '\0'
+                       ? std::string(service)
+                       : options.command[0].substr(options.command[0].rfind('/') + 1);
+  char host[256] = {};
+  if (gethostname(host, sizeof host - 1) == 0) source.host = host;
+  source.start_unix = read_clock(CLOCK_REALTIME) - static_cast<int64_t>(moments.seconds() * 1e9);
+  const auto message = [source, &moments, labels = Labels()]() mutable {
+    const WatchMoment moment = moments.now();
+    return otlp_message(source, read_clock(CLOCK_REALTIME), moment.snapshot, labels.gather(moment.snapshot),
+                        moment.cost, moment.gpus);
+  };
+  return std::make_unique<OtlpPusher>(*options.otlp, options.otlp_interval_s, message);
+}
 
 // Answers /metrics while it lives.
 class MetricsServer {
@@ -167,7 +195,7 @@ class MetricsServer {
     const MetricsForm form = wanted_form(request.accept);
     response.type = content_type(form);
     const std::lock_guard held(lock_);
-    response.body = page_.text(moment.snapshot, moment.cost, form);
+    response.body = page_.text(moment.snapshot, moment.cost, form, moment.gpus);
     return response;
   }
 
@@ -224,10 +252,16 @@ tl::expected<WatchResult, LaunchError> watch(const WatchOptions& options) {
   Moments moments(segment, options);
   if (metrics) metrics->serve(moments);
   if (options.started) options.started(metrics ? metrics->address() : "");
+  const std::unique_ptr<OtlpPusher> pusher = start_pushing(options, moments);
   const int status = follow(*child, signals, moments, options);
   WatchResult result;
   result.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  if (pusher) pusher->finish();
   result.last = moments.now();
+  if (pusher) {
+    result.last.pushes = pusher->counts();
+    result.last.pushes_to = pusher->address().text();
+  }
   for (const WatchedProcess& process : result.last.snapshot.processes)
     if (!process.ended && static_cast<pid_t>(process.pid) != *child && kill(static_cast<pid_t>(process.pid), 0) == 0)
       ++result.last.still_running;

@@ -91,7 +91,7 @@ class Scraped(Case):
         self.program = subprocess.Popen(
             [str(TACHO), "watch", "--prometheus", "127.0.0.1:0", "--output-format", "json", "-o", "w.jsonl", "--interval", "60", "--", "sh", "-c", script],
             cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-            env={**os.environ, "LD_LIBRARY_PATH": str(DRIVER / "driver")})
+            env={**os.environ, "LD_LIBRARY_PATH": str(DRIVER / "driver"), "TACHO_NVML": str(BUILD / "tests" / "libstandin_nvml.so")})
         self.addCleanup(self.stop, self.program)
         said = self.program.stderr.readline()
         self.page = re.search(r"http://\S+/metrics", said)[0]
@@ -158,6 +158,7 @@ class PromQL(Scraped):
         found = {family: {one["metric"][label]: float(one["value"][1]) for one in self.ask(family)} for family, label, *_ in families}
         failed = self.number("tacho_failed_operations_total")
         self.assertEqual(self.number("min_over_time(up[5m])"), 1)
+        self.assertEqual({one["metric"]["gpu"]: round(float(one["value"][1]), 9) for one in self.ask("tacho_gpu_busy_ratio")}, {"0": 0.4, "1": 0.41})
         self.rates(now)
         quantiles = self.quantiles()
         longest = self.exemplars(now)

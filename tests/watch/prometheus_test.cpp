@@ -87,6 +87,17 @@ TEST(Prometheus, TheRowOfOtherKernelsIsOther) {
             std::string::npos);
 }
 
+TEST(Prometheus, GpusInBaseUnits) {
+  vendor::GpuReading clock;
+  clock.name = "GPU Core Clock [1]";
+  clock.gpu = 1;
+  clock.value = 1980;
+  const std::string text = PrometheusPage().text({}, std::nullopt, MetricsForm::kPrometheus, {clock});
+  EXPECT_NE(text.find("# TYPE tacho_gpu_core_clock_hertz gauge\ntacho_gpu_core_clock_hertz{gpu=\"1\"} 1980000000\n"),
+            std::string::npos)
+      << text;
+}
+
 TEST(Prometheus, Labels) {
   EXPECT_EQ(prometheus_label("a\\b\"c"), "a\\\\b\\\"c");
   EXPECT_EQ(prometheus_label("a\nb"), "a b");

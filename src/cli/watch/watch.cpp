@@ -19,7 +19,7 @@ namespace {
 
 struct WatchRequest {
   watch::WatchOptions options;
-  std::string format = "text", output, prometheus, budget = "1%";
+  std::string format = "text", output, prometheus, otlp, budget = "1%";
   double interval = 0;
   size_t top = 10;
   bool quiet = false, overwrite = false, counts_only = false, page = false;
@@ -203,6 +203,12 @@ int run_watched(WatchRequest& request) {
     if (!port) return complain(kOwnError, port.error().message);
     options.prometheus = *port;
   }
+  if (!request.otlp.empty()) {
+    auto address = watch::parse_push_address(request.otlp);
+    if (!address) return complain(kOwnError, address.error().message);
+    options.otlp = std::move(*address);
+    if (request.interval > 0) options.otlp_interval_s = request.interval;
+  }
   const bool json = request.format == "json";
   if (request.page) {
     if (json || !request.output.empty())
@@ -243,6 +249,7 @@ int run_watch(int argc, char** argv) {
       "  tacho watch --page -- ./server                      a page on the terminal: q close, s order, p freeze\n"
       "  tacho watch --output-format json -o watch.jsonl -- ./server\n"
       "  tacho watch --prometheus 127.0.0.1:9400 -- ./server\n"
+      "  tacho watch --otlp http://127.0.0.1:4318 -- ./server\n"
       "Nothing is recorded: programs keep sums in shared memory of a few megabytes, however long they run.\n"
       "Exit code: the program's own (128 + signal when a signal ended it); 125 tacho could not start it, "
       "126 not executable, 127 not found.");
@@ -259,6 +266,9 @@ int run_watch(int argc, char** argv) {
   app.add_flag("--overwrite", request.overwrite, "replace FILE");
   app.add_option("--prometheus", request.prometheus, "serve metrics for Prometheus at this address")
       .type_name("127.0.0.1:PORT");
+  app.add_option("--otlp", request.otlp,
+                 "push metrics to this OpenTelemetry collector, OTLP/JSON by HTTP, every 10 s or every --interval")
+      .type_name("http://HOST:PORT");
   app.add_option("--budget", request.budget, "share of the program's pace that timing may cost")
       .type_name("P%")
       .capture_default_str();

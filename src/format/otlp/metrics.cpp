@@ -1,11 +1,11 @@
 // Metrics: a histogram without buckets for the durations of each name, bytes moved, how busy devices were, telemetry.
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <optional>
 
 #include "analysis/stats.h"
+#include "format/otlp/names.h"
 #include "format/otlp/parts.h"
 #include "trace/read/rows.h"
 
@@ -44,59 +44,6 @@ constexpr Durations kDurations[] = {
     {Table::kOverhead, By::kOverhead, "tacho.overhead.duration", "time that runtimes and profilers spent on themselves",
      "tacho.overhead.kind", ""},
 };
-
-// Telemetry that OpenTelemetry has a name for; its values times `scale`.
-struct Known {
-  std::string_view counter;  // without "GPU " and the number of the GPU
-  bool gpu;
-  JsonLiteral metric, unit;
-  double scale;
-  enum class Instrument : uint8_t { kGauge, kUpDown, kCounter } instrument;
-  std::string_view key = {}, value = {};  // of an attribute
-};
-using Instrument = Known::Instrument;
-constexpr Known kKnown[] = {
-    {"Temperature", true, "hw.temperature", "Cel", 1, Instrument::kGauge},
-    {"Current Power", true, "hw.power", "W", 1, Instrument::kGauge, "hw.type", "gpu"},
-    {"Energy", true, "hw.energy", "J", 1, Instrument::kCounter, "hw.type", "gpu"},
-    {"Memory Usage", true, "hw.gpu.memory.usage", "By", 1, Instrument::kUpDown},
-    {"GFX Busy", true, "hw.gpu.utilization", "1", 0.01, Instrument::kGauge, "hw.gpu.task", "general"},
-    {"CPU User Time", false, "process.cpu.time", "s", 1, Instrument::kCounter, "cpu.mode", "user"},
-    {"CPU Kernel Time", false, "process.cpu.time", "s", 1, Instrument::kCounter, "cpu.mode", "system"},
-    {"CPU Memory Usage", false, "process.memory.usage", "By", 1, Instrument::kUpDown},
-    {"CPU Virtual Memory Usage", false, "process.memory.virtual", "By", 1, Instrument::kUpDown},
-    {"Threads", false, "process.thread.count", "{thread}", 1, Instrument::kUpDown},
-    {"Disk Read", false, "process.disk.io", "By", 1, Instrument::kCounter, "disk.io.direction", "read"},
-    {"Disk Written", false, "process.disk.io", "By", 1, Instrument::kCounter, "disk.io.direction", "write"},
-};
-
-// UCUM's word for a counter's unit; what it does not have goes into braces, which are an annotation there.
-std::string ucum(std::string_view unit) {
-  static constexpr std::pair<std::string_view, std::string_view> kWords[] = {
-      {"", "1"},     {"B", "By"}, {"B/s", "By/s"}, {"%", "%"}, {"MHz", "MHz"}, {"Hz", "Hz"}, {"deg C", "Cel"},
-      {"°C", "Cel"}, {"s", "s"},  {"ns", "ns"},    {"W", "W"}, {"J", "J"},     {"V", "V"},   {"A", "A"}};
-  for (const auto& [word, ours] : kWords)
-    if (word == unit) return std::string(ours);
-  std::string text = "{";
-  for (const char c : unit) text += c > ' ' && c < 0x7f && c != '{' && c != '}' ? c : '_';
-  return text + "}";
-}
-
-// A name that instruments may have: letters, digits and '_' behind "tacho.counter.".
-std::string metric_name(std::string_view counter) {
-  constexpr size_t kMost = 200;
-  std::string name = "tacho.counter.";
-  for (const char c : counter.substr(0, kMost)) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 && static_cast<unsigned char>(c) < 0x80;
-    if (plain)
-      name += static_cast<char>(std::tolower(c));
-    else if (!name.ends_with('_') && !name.ends_with('.'))
-      name += '_';
-  }
-  while (name.ends_with('_')) name.pop_back();
-  if (name.ends_with('.')) name += "unnamed";
-  return name;
-}
 
 class MetricsWriter {
  public:
@@ -292,16 +239,14 @@ class MetricsWriter {
     std::string_view plain = name;
     if (of_gpu && plain.starts_with("GPU ")) plain.remove_prefix(4);
     if (of_gpu) plain = plain.substr(0, plain.rfind(" ["));
-    const auto* const known = std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Known& one) {
-      return (one.gpu ? of_gpu : of_process) && one.counter == plain;
-    });
-    const bool own = known == std::end(kKnown);
+    const ConventionalMetric* const known = of_gpu || of_process ? conventional_metric(of_gpu, plain) : nullptr;
+    const bool own = known == nullptr;
     const Instrument instrument = own ? Instrument::kGauge : known->instrument;
     const bool sum = instrument != Instrument::kGauge;
     need_line([&] { of_process ? parts_.put_pid(json_, native) : parts_.put_process(json_, owner(track)); });
-    begin_metric(own ? metric_name(plain) : known->metric.text(),
+    begin_metric(own ? counter_metric(plain) : std::string(known->metric),
                  trace_.text(Table::kCounter, counter, column::Counter::text),
-                 own ? ucum(trace_.text(Table::kCounter, counter, column::Counter::unit)) : known->unit.text(),
+                 own ? ucum(trace_.text(Table::kCounter, counter, column::Counter::unit)) : std::string(known->unit),
                  sum ? JsonLiteral("sum") : JsonLiteral("gauge"));
     for (const auto& [time, value] : values) {
       json_.begin_object().name("attributes").begin_array();

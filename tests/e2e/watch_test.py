@@ -397,6 +397,48 @@ class Cuda(Watch):
         moment, _ = self.watch_cuda("dlsym", "fork", 1000)
         self.assertEqual(self.sums(moment, "kernel"), {"often_1000": 2000})
 
+    def test_contexts_that_go_with_events_pending(self):
+        for mode in ("contexts", "green"):
+            with self.subTest(mode):
+                moment, driver = self.watch_cuda("dlsym", mode, 2000)
+                self.assertEqual(self.sums(moment, "kernel"), {"often_1000": 5000})
+                self.assertEqual((driver["dead_events"], driver["foreign_events"]), (0, 0))
+                self.assertGreater(moment["lost_durations"], 0)
+                self.assertLess(moment["lost_durations"], 10)
+                [often] = self.rows(moment, "kernel")["often_1000"]
+                self.assertGreater(often["timed"], 100)
+
+    def test_a_device_that_is_reset(self):
+        """Events of the device before are not touched, and a handle that means another kernel has its name."""
+        moment, driver = self.watch_cuda("address", "reset", 3000)
+        self.assertEqual(self.sums(moment, "kernel"), {"seldom_50000": 3000, "again_2000": 3000})
+        self.assertEqual((driver["kernels"]["again_2000"], driver["replaced_launches"]), (3000, 3000))
+        self.assertEqual(driver["dead_events"], 0)
+        self.assert_estimates(self.rows(moment, "kernel")["again_2000"], 3010 * 2000)
+
+    def test_a_capture_that_begins_while_a_pair_is_open(self):
+        moment, driver = self.watch_cuda("dlsym", "inside", 3000)  # which asserts that the capture saw nothing of ours
+        self.assertEqual(self.sums(moment, "kernel"), {"often_1000": 6200})
+        self.assertEqual(driver["kernels"]["_Z10often_1000"], 6200)
+        self.assertGreater(moment["lost_durations"], 0)
+        [often] = self.rows(moment, "kernel")["often_1000"]
+        self.assertLess(often["timed"], 6200)
+
+    def test_another_library_that_stands_in_for_the_driver(self):
+        """Behind tacho's (in the user's LD_PRELOAD) and in front of it (set by a script): both count each launch once."""
+        for library, way, front, finds in (("interposer_dlsym", "dlsym", False, ""), ("interposer_dlsym", "address", False, ""),
+                                           ("interposer", "linked", False, "handle"), ("interposer", "linked", False, "next"),
+                                           ("interposer", "linked", True, "handle"), ("interposer", "linked", True, "next")):
+            with self.subTest(library=library, way=way, front=front, finds=finds):
+                program = str(self.DRIVER / ("fake_watched_linked" if way == "linked" else "fake_watched"))
+                path = str(self.DRIVER / f"libfake_{library}.so")
+                script = f'LD_PRELOAD="{path} $LD_PRELOAD"' if front else f'LD_PRELOAD="$LD_PRELOAD {path}"'
+                moment = self.watch("sh", "-c", f"{script} exec {program} {way} plain 2000", env={"LD_LIBRARY_PATH": str(self.DRIVER / "driver"), "HOOK_FINDS": finds})
+                driver = json.loads(self.result.stdout)
+                self.assertEqual(driver["kernels"], {"_Z10often_1000": 2000, "seldom_50000": 20})
+                self.assertEqual(self.sums(moment, "kernel"), {"often_1000": 2000, "seldom_50000": 20})
+                self.assertIn("interposer: 2021 launches", self.result.stderr.decode())  # one was refused
+
     def test_a_program_that_asks_for_other_functions(self):
         """What tacho does not watch is what it is without tacho: dlsym's other answers, and cuInit's."""
         program = self.folder / "ask.py"

@@ -18,8 +18,13 @@ struct Kernel {
   double ns;
   long launches;
 };
+struct Context {
+  int generation; /* of the primary one: it was reset so often */
+  int dead;
+};
 struct Queue {
   double clock;
+  struct Context* context; /* NULL: the current one */
   int capturing;
   double captured_ns;
   long captured_kernels;
@@ -33,19 +38,27 @@ struct Event {
   double at;
   int times, asked;  /* times: it was recorded since it was asked for last */
   unsigned barriers; /* in front of it */
+  struct Context* context;
+  int generation; /* of the context, when it was made */
 };
 
 static pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct Kernel g_kernels[6000];
 static int g_kernel_count;
 static struct Queue g_default, g_per_thread;
-static int g_context, g_captures;
+static struct Context g_primary;
+static __thread struct Context* t_context = &g_primary;
+static int g_captures;
+static long g_dead_events, g_foreign_events, g_replaced_launches;
 static long g_launches, g_graph_launches, g_copies, g_waits, g_allocations, g_events_made, g_events_destroyed;
 static long g_events_in_captures, g_asked_in_captures;
 static unsigned long long g_copied, g_allocated;
 static double g_kernel_ns, g_graph_ns;
 static volatile long g_sink;
 static unsigned g_barriers; /* in the last batch */
+static int g_reuses;        /* a module was unloaded */
+/* Called within the 200th launch. */
+EXPORT void (*fake_inside_launch)(void);
 
 static double number(const char* name) {
   return getenv(name) != NULL ? atof(getenv(name)) : 0;
@@ -58,6 +71,8 @@ static int launch(struct Kernel* kernel, void* stream, int per_thread) {
   if (spin < 0) spin = getenv("FAKE_CUDA_SPIN") != NULL ? atol(getenv("FAKE_CUDA_SPIN")) : 0;
   for (long i = 0; i < spin; ++i) g_sink = i;
   if (kernel == NULL) return 400; /* CUDA_ERROR_INVALID_HANDLE */
+  static long calls;
+  if (fake_inside_launch != NULL && __sync_add_and_fetch(&calls, 1) == 200) fake_inside_launch();
   pthread_mutex_lock(&g_lock);
   struct Queue* const to = queue(stream, per_thread);
   const double ns = kernel->launches < 10 ? 2 * kernel->ns : kernel->ns;
@@ -99,13 +114,54 @@ EXPORT int cuStreamBatchMemOp_v2(void* stream, unsigned count, const unsigned* o
   return 0;
 }
 EXPORT int cuCtxGetCurrent(void** context) {
-  *context = &g_context;
+  *context = t_context;
+  return 0;
+}
+EXPORT int cuCtxSetCurrent(void* context) {
+  t_context = context;
+  return 0;
+}
+EXPORT int cuCtxCreate_v2(void** context, unsigned flags, int device) {
+  (void)flags, (void)device;
+  *context = t_context = calloc(1, sizeof(struct Context));
+  return 0;
+}
+EXPORT int cuCtxDestroy_v2(void* context) {
+  ((struct Context*)context)->dead = 1;
+  if (t_context == context) t_context = &g_primary;
+  return 0;
+}
+/* A green context is its own CUcontext here. */
+EXPORT int cuGreenCtxCreate(void** green, void* resources, int device, unsigned flags) {
+  (void)resources, (void)device, (void)flags;
+  *green = calloc(1, sizeof(struct Context));
+  return 0;
+}
+EXPORT int cuCtxFromGreenCtx(void** context, void* green) {
+  *context = green;
+  return 0;
+}
+EXPORT int cuGreenCtxDestroy(void* green) {
+  return cuCtxDestroy_v2(green);
+}
+EXPORT int cuDevicePrimaryCtxReset_v2(int device) {
+  (void)device;
+  ++g_primary.generation;
+  return 0;
+}
+/* The next function gets the handle of the one that was asked for last. */
+EXPORT int cuModuleUnload(void* module) {
+  (void)module;
+  g_reuses = 1;
   return 0;
 }
 EXPORT int cuModuleGetFunction(void** function, void* module, const char* name) {
   (void)module;
   pthread_mutex_lock(&g_lock);
+  if (g_reuses) --g_kernel_count, g_replaced_launches += g_kernels[g_kernel_count].launches;
+  g_reuses = 0;
   struct Kernel* const kernel = &g_kernels[g_kernel_count++];
+  kernel->launches = 0;
   snprintf(kernel->name, sizeof kernel->name, "%s", name);
   const char* const number = strrchr(name, '_');
   kernel->ns = number != NULL ? atof(number + 1) : 1000;
@@ -138,7 +194,9 @@ EXPORT int cuLaunchKernelEx(const struct Config* config, void* f, void** params,
 
 EXPORT int cuStreamCreate(void** stream, unsigned flags) {
   (void)flags;
-  *stream = calloc(1, sizeof(struct Queue));
+  struct Queue* const made = calloc(1, sizeof(struct Queue));
+  made->context = t_context;
+  *stream = made;
   return 0;
 }
 EXPORT int cuStreamSynchronize(void* stream) {
@@ -214,15 +272,31 @@ EXPORT int cuMemcpyDtoH_v2(void* to, unsigned long long from, size_t bytes) {
 EXPORT int cuEventCreate(void** event, unsigned flags) {
   (void)flags;
   __sync_fetch_and_add(&g_events_made, 1);
-  *event = calloc(1, sizeof(struct Event));
+  struct Event* const made = calloc(1, sizeof(struct Event));
+  made->context = t_context;
+  made->generation = t_context->generation;
+  *event = made;
   return 0;
 }
+/* Events that went with their context: a driver would read freed memory, or not. */
+static int is_dead(const struct Event* event) {
+  if (!event->context->dead && event->generation == event->context->generation) return 0;
+  ++g_dead_events;
+  return 1;
+}
 EXPORT int cuEventDestroy_v2(void* event) {
+  if (is_dead(event)) return 400;
   ++g_events_destroyed;
   free(event);
   return 0;
 }
 static int record(struct Event* event, void* stream, int per_thread) {
+  if (is_dead(event)) return 400;
+  const struct Context* const of = queue(stream, per_thread)->context;
+  if ((of != NULL ? of : t_context) != event->context) {
+    ++g_foreign_events;
+    return 400;
+  }
   pthread_mutex_lock(&g_lock);
   if (queue(stream, per_thread)->capturing) ++g_events_in_captures;
   struct Queue* const to = queue(stream, per_thread);
@@ -243,6 +317,7 @@ EXPORT int cuEventRecord_ptsz(void* event, void* stream) {
   return record(event, stream, 1);
 }
 EXPORT int cuEventQuery(void* event) {
+  if (is_dead(event)) return 400;
   if (g_captures > 0) ++g_asked_in_captures;
   struct Event* const asked = event;
   const double barriers = number("FAKE_CUDA_BARRIERS");
@@ -253,6 +328,7 @@ EXPORT int cuEventQuery(void* event) {
   return !reached && asked->asked++ == 0 ? 600 : 0; /* the first time it has not ended */
 }
 EXPORT int cuEventElapsedTime(float* ms, void* from, void* to) {
+  if (is_dead(from) || is_dead(to)) return 400;
   *ms = (float)((((struct Event*)to)->at - ((struct Event*)from)->at) * 1e-6);
   return 0;
 }
@@ -276,7 +352,14 @@ static const struct {
                   {"cuGraphLaunch", (void*)cuGraphLaunch, NULL},
                   {"cuMemAlloc", (void*)cuMemAlloc_v2, NULL},
                   {"cuMemcpyHtoDAsync", (void*)cuMemcpyHtoDAsync_v2, NULL},
-                  {"cuMemcpyDtoH", (void*)cuMemcpyDtoH_v2, NULL}};
+                  {"cuMemcpyDtoH", (void*)cuMemcpyDtoH_v2, NULL},
+                  {"cuCtxCreate", (void*)cuCtxCreate_v2, NULL},
+                  {"cuCtxSetCurrent", (void*)cuCtxSetCurrent, NULL},
+                  {"cuCtxDestroy", (void*)cuCtxDestroy_v2, NULL},
+                  {"cuGreenCtxCreate", (void*)cuGreenCtxCreate, NULL},
+                  {"cuGreenCtxDestroy", (void*)cuGreenCtxDestroy, NULL},
+                  {"cuDevicePrimaryCtxReset", (void*)cuDevicePrimaryCtxReset_v2, NULL},
+                  {"cuModuleUnload", (void*)cuModuleUnload, NULL}};
 EXPORT int cuGetProcAddress_v2(const char* symbol, void** found, int version, unsigned long long flags, int* status) {
   (void)version;
   *found = NULL;
@@ -294,9 +377,9 @@ EXPORT void fake_report(void) {
   printf(
       "{\"launches\": %ld, \"kernel_ns\": %.0f, \"graph_launches\": %ld, \"graph_ns\": %.0f, \"copies\": %ld, \"copied\": %llu, "
       "\"waits\": %ld, \"allocations\": %ld, \"allocated\": %llu, \"events\": %ld, \"events_in_captures\": %ld, "
-      "\"asked_in_captures\": %ld, \"kernels\": {",
+      "\"asked_in_captures\": %ld, \"dead_events\": %ld, \"foreign_events\": %ld, \"replaced_launches\": %ld, \"kernels\": {",
       g_launches, g_kernel_ns, g_graph_launches, g_graph_ns, g_copies, g_copied, g_waits, g_allocations, g_allocated,
-      g_events_made, g_events_in_captures, g_asked_in_captures);
+      g_events_made, g_events_in_captures, g_asked_in_captures, g_dead_events, g_foreign_events, g_replaced_launches);
   for (int i = 0; i < g_kernel_count; ++i)
     printf("%s\"%s\": %ld", i == 0 ? "" : ", ", g_kernels[i].name, g_kernels[i].launches);
   printf("}}\n");

@@ -6,6 +6,10 @@
  *   threads  8 threads with a stream each, N launches of one kernel each
  *   many     1100 kernels of different names, or as many as a fourth word says, N launches each
  *   fork     a child launches nothing and leaves, the parent goes on
+ *   contexts N launches in each of three contexts with streams of their own, in turn; the second goes after half of them
+ *   green    the same, and the second one is a green context
+ *   reset    N launches, the device is reset, N launches of another kernel that has the first one's handle
+ *   inside   another thread begins a capture while a launch is under way, and ends it N launches later
  * It ends with what the driver counted. */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -112,6 +116,40 @@ static void* launch_some(void* unused) {
   return NULL;
 }
 
+#ifndef LINKED
+static void run_contexts(void* kernel, long count, int green) {
+  int (*create)(void**, unsigned, int) = (int (*)(void**, unsigned, int))get("cuCtxCreate", "_v2");
+  int (*set)(void*) = (int (*)(void*))get("cuCtxSetCurrent", "");
+  int (*destroy)(void*) = (int (*)(void*))get("cuCtxDestroy", "_v2");
+  void *contexts[3], *streams[3];
+  for (int i = 0; i < 3; ++i) {
+    if (green && i == 1) {
+      int (*create_green)(void**, void*, int, unsigned) =
+          (int (*)(void**, void*, int, unsigned))get("cuGreenCtxCreate", "");
+      create_green(&contexts[i], NULL, 0, 0);
+      destroy = (int (*)(void*))get("cuGreenCtxDestroy", "");
+      set(contexts[i]);
+    } else {
+      create(&contexts[i], 0, 0);
+    }
+    cu.stream(&streams[i], 0);
+  }
+  for (long i = 0; i < count; ++i) {
+    for (int k = 0; k < 3; ++k) {
+      if (k == 1 && i >= count / 2) continue;
+      set(contexts[k]);
+      launch(kernel, streams[k]);
+      if (k == 1 && i == count / 2 - 1) destroy(contexts[k]);
+    }
+  }
+}
+static void* g_captured;
+static void begin_another(void) {
+  cu.stream(&g_captured, 0);
+  cu.begin(g_captured, 0);
+}
+#endif
+
 int main(int argc, char** argv) {
   if (argc < 4 || !find(argv[1])) return 2;
   const char* const mode = argv[2];
@@ -172,6 +210,27 @@ int main(int argc, char** argv) {
     waitpid(child, NULL, 0);
     for (long i = 0; i < count; ++i) launch(often, NULL);
   }
+#ifndef LINKED
+  if (strcmp(mode, "contexts") == 0 || strcmp(mode, "green") == 0) {
+    run_contexts(often, count, mode[0] == 'g');
+  } else if (strcmp(mode, "reset") == 0) {
+    int (*reset)(int) = (int (*)(int))get("cuDevicePrimaryCtxReset", "_v2");
+    int (*unload)(void*) = (int (*)(void*))get("cuModuleUnload", "");
+    for (long i = 0; i < count; ++i) launch(seldom, NULL);
+    unload(NULL);
+    reset(0);
+    cu.function(&often, NULL, "again_2000");
+    for (long i = 0; i < count; ++i) launch(often, NULL);
+  } else if (strcmp(mode, "inside") == 0) {
+    void* graph = NULL;
+    *(void (**)(void))dlsym(library, "fake_inside_launch") = begin_another;
+    cu.stream(&stream, 0);
+    for (long i = 0; i < 200; ++i) launch(often, stream);
+    for (long i = 0; i < count; ++i) launch(often, stream);
+    cu.end(g_captured, &graph);
+    for (long i = 0; i < count; ++i) launch(often, stream);
+  }
+#endif
   cu.wait(NULL);
   report();
   return 0;

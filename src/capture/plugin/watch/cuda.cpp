@@ -51,6 +51,7 @@ struct Driver {
   int (*cuStreamBatchMemOp_v2_ptsz)(Stream, unsigned, BatchOperation*, unsigned);
   int (*cuCtxGetDevice)(int*);
   int (*cuDeviceGetAttribute)(int*, int, int);
+  int (*cuCtxFromGreenCtx)(Context*, Context);
   int (*cuFuncGetName)(const char**, Function);
   int (*cuKernelGetName)(const char**, Function);
 
@@ -145,6 +146,7 @@ bool start() {
   TACHO_FIND(cuStreamBatchMemOp_v2_ptsz);
   TACHO_FIND(cuCtxGetDevice);
   TACHO_FIND(cuDeviceGetAttribute);
+  TACHO_FIND(cuCtxFromGreenCtx);
   TACHO_FIND(cuFuncGetName);
   TACHO_FIND(cuKernelGetName);
 #undef TACHO_FIND
@@ -595,9 +597,36 @@ struct DestroyContext {
   static void before(Context context) { g_timer.forget(reinterpret_cast<uint64_t>(context)); }
   static void failed() {}
 };
+// Functions of another module may get the same handles.
+void forget_names() {
+  const Guard guard(g_own->objects);
+  g_kernels.clear();
+}
 struct ResetPrimary {
   TACHO_ENTRY(cuDevicePrimaryCtxReset, "_v2", "");
-  static void before(int) { g_timer.forget(kAnyPlace); }
+  static void before(int) {
+    g_timer.forget(kAnyPlace);
+    forget_names();
+  }
+  static void failed() {}
+};
+struct DestroyGreen {
+  TACHO_ENTRY(cuGreenCtxDestroy, "", "");
+  static void before(Context green) {
+    Context context = nullptr;
+    const bool known = g_driver.cuCtxFromGreenCtx != nullptr && g_driver.cuCtxFromGreenCtx(&context, green) == kSuccess;
+    g_timer.forget(known ? reinterpret_cast<uint64_t>(context) : kAnyPlace);
+  }
+  static void failed() {}
+};
+struct UnloadModule {
+  TACHO_ENTRY(cuModuleUnload, "", "");
+  static void before(void*) { forget_names(); }
+  static void failed() {}
+};
+struct UnloadLibrary {
+  TACHO_ENTRY(cuLibraryUnload, "", "");
+  static void before(void*) { forget_names(); }
   static void failed() {}
 };
 struct ReleasePrimary {

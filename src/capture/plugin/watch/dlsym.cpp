@@ -12,23 +12,55 @@ namespace tacho::capture::watch {
 namespace {
 
 using Dlsym = void*(void*, const char*);
-constinit std::atomic<Dlsym*> g_next{nullptr};
 
-Dlsym* next_dlsym() {
-  Dlsym* next = g_next.load(std::memory_order_relaxed);
-  if (next == nullptr) {
+// libc's.
+Dlsym* libc_dlsym() {
+  static constinit std::atomic<Dlsym*> kept{nullptr};
+  Dlsym* found = kept.load(std::memory_order_relaxed);
+  if (found == nullptr) {
     for (const char* const version : {"GLIBC_2.34", "GLIBC_2.2.5"})
-      if (next == nullptr) next = reinterpret_cast<Dlsym*>(dlvsym(RTLD_NEXT, "dlsym", version));
-    g_next.store(next, std::memory_order_relaxed);
+      if (found == nullptr) found = reinterpret_cast<Dlsym*>(dlvsym(RTLD_NEXT, "dlsym", version));
+    kept.store(found, std::memory_order_relaxed);
   }
-  return next;
+  return found;
+}
+
+// The one that the program would call without us: libc's, or that of another library that stands in for functions.
+Dlsym* next_dlsym() {
+  static constinit std::atomic<Dlsym*> kept{nullptr};
+  Dlsym* found = kept.load(std::memory_order_relaxed);
+  if (found == nullptr) {
+    found = reinterpret_cast<Dlsym*>(libc_dlsym()(RTLD_NEXT, "dlsym"));
+    if (found == nullptr) found = libc_dlsym();
+    kept.store(found, std::memory_order_relaxed);
+  }
+  return found;
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__x86_64__)
 
+// Whether the library with this code stands in for the function, too, behind ours: what it calls has been counted by
+// then, and would lead to it once more.
+bool stands_in_behind(const void* code, const char* name) {
+  Dl_info caller{}, its{};
+  if (dladdr(code, &caller) == 0 || caller.dli_fname == nullptr) return false;
+  const void* const first = libc_dlsym()(RTLD_DEFAULT, name);
+  if (first == nullptr || !is_own(first)) return false;
+  void* const library = dlopen(caller.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return false;
+  bool stands_in = false;
+  for (const char* const symbol : {name, "dlsym"}) {
+    const void* const found = libc_dlsym()(library, symbol);
+    stands_in = stands_in || (found != nullptr && dladdr(found, &its) != 0 && its.dli_fbase == caller.dli_fbase);
+  }
+  dlclose(library);
+  return stands_in;
+}
+
 void* replaced_dlsym(void* handle, const char* name) {
   void* const found = next_dlsym()(handle, name);
-  return found != nullptr ? hooked_driver_symbol(name, found) : nullptr;
+  if (found == nullptr || stands_in_behind(__builtin_return_address(0), name)) return found;
+  return hooked_driver_symbol(name, found);
 }
 
 // dlsym's result depends on its caller. So our dlsym below tail-jumps to the function returned here; where the caller
@@ -76,7 +108,7 @@ bool is_own(const void* function) {
 }
 
 void* real_dlsym(void* handle, const char* symbol) {
-  return next_dlsym()(handle, symbol);
+  return libc_dlsym()(handle, symbol);
 }
 
 }  // namespace tacho::capture::watch

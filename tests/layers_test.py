@@ -22,7 +22,7 @@ import house  # noqa: E402, the folder of scripts is no package
 BESIDE_LIBRARIES = {
     "capture/room": ["base"],
     "capture": ["base", "event", "vendor", "tape", "capture/room"],
-    "capture/plugin": ["base", "event", "vendor", "capture/room"],
+    "capture/plugin": ["base", "event", "vendor", "tape", "capture/room", "capture"],
 }
 EVERYTHING = ["cli"]
 

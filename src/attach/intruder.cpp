@@ -129,7 +129,7 @@ constexpr const char* kLocking[] = {"fork",
                                     "__libc_freeres"};
 
 Result<Places> find_places(const RemoteMemory& memory, const std::vector<RemoteModule>& modules,
-                           const TargetFacts& facts) {
+                           const TargetFacts& facts, std::string_view entry) {
   Places places;
   const auto take = [&](uint64_t& place, const RemoteModule& module, std::string_view name) {
     if (place != 0) return;
@@ -153,7 +153,7 @@ Result<Places> find_places(const RemoteMemory& memory, const std::vector<RemoteM
       take(places.error, module, "dlerror");
     }
     if (!is_libc) {
-      take(places.entry, module, tape::kAttachEntry);
+      take(places.entry, module, entry);
       // Allocators of the program's own (jemalloc, tcmalloc, sanitizers), by whose locks pthread_create could wait: a
       // library of that kind as a whole; of a program that holds one, as bash does, those of its functions.
       if (find_function(memory, module, "malloc") && find_function(memory, module, "free")) {
@@ -501,13 +501,13 @@ struct Pages {
   int64_t descriptor = -1;  // of the library's copy, in the process
 };
 
-// Copies libtacho.so into a file in memory that the process has opened.
+// Copies the library into a file in memory that the process has opened.
 Status copy_library(pid_t pid, int64_t descriptor, const std::string& library) {
   std::ifstream from(library, std::ios::binary);
   const int to = open(fmt::format("/proc/{}/fd/{}", pid, descriptor).c_str(), O_WRONLY | O_CLOEXEC);
   if (!from || to < 0) {
     if (to >= 0) close(to);
-    return fail("libtacho.so cannot be copied into process {}: {}", pid, strerror(errno));
+    return fail("{} cannot be copied into process {}: {}", library, pid, strerror(errno));
   }
   std::vector<char> part(1 << 20);
   bool good = true;
@@ -520,7 +520,7 @@ Status copy_library(pid_t pid, int64_t descriptor, const std::string& library) {
     }
   }
   close(to);
-  if (!good) return fail("libtacho.so cannot be copied into process {}: {}", pid, strerror(errno));
+  if (!good) return fail("{} cannot be copied into process {}: {}", library, pid, strerror(errno));
   return {};
 }
 
@@ -620,7 +620,7 @@ class Intruder {
     AttachBlock block{};
     std::string library = request_.inner_library;
     if (places_.entry == 0 && library.empty()) {
-      const std::string name = "libtacho.so";
+      const std::string name = request_.library_name();
       if (!memory_.write(pages_.data, name.c_str(), name.size() + 1)) return fail("its memory cannot be written");
       TACHO_ASSIGN(pages_.descriptor, thread.call_kernel(places_, SYS_memfd_create, {pages_.data, MFD_CLOEXEC}));
       if (pages_.descriptor < 0)
@@ -638,7 +638,7 @@ class Intruder {
     block.data_bytes = pages_.bytes;
     block.descriptor = static_cast<int32_t>(pages_.descriptor);
     block.schema_hash = event::schema_hash();
-    if (!put_text(block.entry_name, tape::kAttachEntry) || !put_text(block.library, library) ||
+    if (!put_text(block.entry_name, request_.entry) || !put_text(block.library, library) ||
         !put_text(block.pool, request_.pool))
       return fail("a path is too long: {}", request_.pool);
     const auto size = static_cast<size_t>(tacho_attach_end - tacho_attach_stub);
@@ -691,11 +691,11 @@ class Intruder {
         const std::string why =
             text && *text != 0 ? memory_.text(*text, 512) : std::string("its loader does not say why");
         clean_up();
-        return fail("process {} cannot load libtacho.so: {}", facts_.pid, why);
+        return fail("process {} cannot load {}: {}", facts_.pid, request_.library_name(), why);
       }
       if (static_cast<double>(raw_now() - begin) * 1e-9 > request_.patience_s) {
-        return fail("process {} has not loaded libtacho.so within {} s: its loader is busy with another library",
-                    facts_.pid, request_.patience_s);
+        return fail("process {} has not loaded {} within {} s: its loader is busy with another library", facts_.pid,
+                    request_.library_name(), request_.patience_s);
       }
       pause_for(pause);
     }
@@ -718,7 +718,7 @@ class Intruder {
 // `changed`: another program runs in the process since.
 Result<EnterResult> enter_once(const TargetFacts& facts, const EnterRequest& request, bool& changed) {
   TACHO_ASSIGN(RemoteMemory memory, RemoteMemory::open(facts.pid));
-  auto places = find_places(memory, modules_of(facts.pid), facts);
+  auto places = find_places(memory, modules_of(facts.pid), facts, request.entry);
   changed = memory.is_gone();
   if (!places) return fail_with(std::move(places));
   Intruder intruder(facts, request, std::move(memory), std::move(*places));

@@ -19,10 +19,14 @@
 namespace tacho::attach {
 
 struct EnterRequest {
-  std::string library;        ///< libtacho.so, as tacho sees it
+  std::string library;        ///< as tacho sees it
   std::string inner_library;  ///< as the process sees it; "" = it does not, and gets a copy in its memory
-  std::string pool;           ///< as the process sees it
+  std::string pool;           ///< or the table of tacho watch, as the process sees it
   double patience_s = 10;     ///< for the library to load and to answer
+  /// Its function in which the new thread begins.
+  std::string entry = tape::kAttachEntry;
+
+  std::string library_name() const { return library.substr(library.rfind('/') + 1); }
 };
 
 struct EnterResult {

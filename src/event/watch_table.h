@@ -16,7 +16,9 @@ namespace tacho::event {
 
 inline constexpr const char* kWatchVariable = "TACHO_WATCH";
 inline constexpr const char* kWatchLibrary = "libtacho-watch.so";
-inline constexpr uint64_t kWatchMagic = 0x3168637461776f74;  // "towatch1"
+/// Its function in which the thread begins that tacho starts in a program that runs (tape/attach_block.h).
+inline constexpr const char* kWatchEntry = "tacho_watch_enter";
+inline constexpr uint64_t kWatchMagic = 0x3268637461776f74;  // "towatch2"
 inline constexpr uint32_t kWatchRows = 2048;
 inline constexpr uint32_t kWatchProcesses = 256;
 /// A kernel's launches are told apart by their shape until it has so many of them; the rest share a row.
@@ -100,17 +102,24 @@ struct WatchRow {
 
 /// One program that has libtacho-watch.so.
 struct WatchProcess {
-  std::atomic<uint32_t> pid;      ///< 0: free
-  std::atomic<uint32_t> domains;  ///< 1 << event::Domain of the runtimes that are watched
-  std::atomic<uint32_t> ended;    ///< 1: in order
-  char name[16];                  ///< as the kernel knows it
-  uint32_t reserved[9];
+  std::atomic<uint32_t> pid;       ///< 0: free
+  std::atomic<uint32_t> domains;   ///< 1 << event::Domain of the runtimes that are watched
+  std::atomic<uint32_t> ended;     ///< 1: in order
+  char name[16];                   ///< as the kernel knows it
+  std::atomic<uint32_t> forks;     ///< children since tacho came to it while it ran: they are not watched
+  std::atomic<uint64_t> launches;  ///< of kernels and graphs
+  std::atomic<uint64_t> bytes;     ///< copied
+  std::atomic<uint64_t> time;      ///< on devices, timed, ns, each for as many operations as it stands for: an estimate
+  std::atomic<uint32_t>
+      untimed;  ///< queues that were made without profiling before tacho came: nothing in them is timed
+  std::atomic<uint32_t> closed_words;  ///< pointers to functions that are watched which tacho may not change
 };
 
 struct WatchHeader {
   uint64_t magic;
   uint32_t size;                 ///< of the whole table, bytes
   std::atomic<uint32_t> closed;  ///< 1: tacho has gone, so nobody reads
+  std::atomic<uint32_t> guests;  ///< programs that ran before tacho came to them, and that it has not left
 
   // Set by tacho
   std::atomic<WatchTiming> timing;

@@ -185,6 +185,35 @@ report::Answer other_answer(const WatchSnapshot& snapshot) {
   return answer;
 }
 
+report::Answer process_answer(const WatchSnapshot& snapshot) {
+  report::Answer answer;
+  answer.id = "processes";
+  answer.title = "Processes";
+  answer.columns = {{.name = "pid", .title = "PID"},
+                    {.name = "name", .title = "Program"},
+                    {.name = "launches", .title = "Launches", .unit = Unit::kCount},
+                    {.name = "copied_bytes", .title = "Copied", .unit = Unit::kBytes, .dash_zero = true},
+                    {.name = "time_ns", .title = "Time", .unit = Unit::kNs},
+                    {.name = "ended", .title = "Ended", .leave_out = 1}};
+  answer.when_empty = "no process used a device";
+  for (const WatchedProcess* const process : by_device_time(snapshot))
+    answer.rows.push_back({std::to_string(process->pid), process->name, whole(process->launches),
+                           whole(process->copied_bytes),
+                           process->time_ns > 0 ? Cell(static_cast<double>(process->time_ns)) : Cell(),
+                           std::string(process->ended ? "yes" : "")});
+  return answer;
+}
+
+std::vector<const WatchedProcess*> by_device_time(const WatchSnapshot& snapshot) {
+  std::vector<const WatchedProcess*> order;
+  for (const WatchedProcess& process : snapshot.processes)
+    if (process.uses_devices) order.push_back(&process);
+  std::stable_sort(order.begin(), order.end(), [](const WatchedProcess* a, const WatchedProcess* b) {
+    return a->time_ns != b->time_ns ? a->time_ns > b->time_ns : a->launches > b->launches;
+  });
+  return order;
+}
+
 std::vector<std::string> watch_sentences(const WatchMoment& moment, bool at_the_end) {
   const WatchSnapshot& snapshot = moment.snapshot;
   std::vector<std::string> sentences;
@@ -233,6 +262,22 @@ std::vector<std::string> watch_sentences(const WatchMoment& moment, bool at_the_
           "operations were to be timed and had not ended, or were not asked for, when their programs ended.");
   count(moment.still_running, "process of the run goes on; nobody watches it any more.",
         "processes of the run go on; nobody watches them any more.");
+  for (const WatchedProcess& process : snapshot.processes) {
+    if (process.untimed_queues > 0)
+      say(fmt::format("Process {} made {} without profiling before tacho came: what is in {} is counted, not timed.",
+                      process.pid,
+                      process.untimed_queues == 1 ? "a queue" : fmt::format("{} queues", process.untimed_queues),
+                      process.untimed_queues == 1 ? "it" : "them"));
+    if (process.forks > 0)
+      say(fmt::format("Process {} forked {} meanwhile, which {} not watched.", process.pid,
+                      process.forks == 1 ? "a child" : fmt::format("{} children", process.forks),
+                      process.forks == 1 ? "is" : "are"));
+    if (process.closed_words > 0)
+      say(fmt::format("Process {} has {} pointer{} to the driver's functions that may not be changed: calls by {} are "
+                      "in no count.",
+                      process.pid, process.closed_words, process.closed_words == 1 ? "" : "s",
+                      process.closed_words == 1 ? "it" : "them"));
+  }
   count(snapshot.refused_processes, "process found no room in the list of processes; its operations are in the sums.",
         "processes found no room in the list of processes; their operations are in the sums.");
   if (at_the_end) sentences.insert(sentences.end(), moment.gpu_problems.begin(), moment.gpu_problems.end());
@@ -287,6 +332,9 @@ std::string watch_json(const WatchMoment& moment, bool at_the_end) {
     processes.add(JsonValue::object({{"pid", JsonValue(process.pid)},
                                      {"name", JsonValue(process.name)},
                                      {"uses_devices", JsonValue(process.uses_devices)},
+                                     {"launches", JsonValue(process.launches)},
+                                     {"copied_bytes", JsonValue(process.copied_bytes)},
+                                     {"time_ns", JsonValue(process.time_ns)},
                                      {"ended", JsonValue(process.ended)}}));
   for (const std::string& sentence : watch_sentences(moment, at_the_end)) sentences.add(JsonValue(sentence));
   JsonValue cost;

@@ -32,6 +32,10 @@ struct WatchMoment {
 report::Answer kernel_answer(const WatchSnapshot& snapshot);
 /// Copies, fills, waits and allocations.
 report::Answer other_answer(const WatchSnapshot& snapshot);
+/// A row for each process that used a device, by its time on them.
+report::Answer process_answer(const WatchSnapshot& snapshot);
+/// Processes that used a device, the one with the most time on them first.
+std::vector<const WatchedProcess*> by_device_time(const WatchSnapshot& snapshot);
 /// What it cost, and everything that is missing from the tables, a sentence each.
 std::vector<std::string> watch_sentences(const WatchMoment& moment, bool at_the_end);
 

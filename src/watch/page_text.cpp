@@ -92,6 +92,36 @@ std::string table_line(const PageRow& each, double all_now, size_t name_width) {
          cell(average, 10);
 }
 
+// A line for each process, where there are several: as many as fit into a third of the page.
+void add_processes(const WatchSnapshot& before, const WatchSnapshot& now, const PageView& view,
+                   std::vector<std::string>& lines) {
+  const std::vector<const WatchedProcess*> order = by_device_time(now);
+  if (order.size() < 2) return;
+  const double seconds = std::max(now.seconds - before.seconds, 1e-3);
+  std::map<uint32_t, const WatchedProcess*> earlier;
+  for (const WatchedProcess& process : before.processes) earlier[process.pid] = &process;
+  lines.push_back(report::padded_right("PID", 10) + report::padded_right("Program", 18) + report::padded_left("/s", 9) +
+                  report::padded_left("Launches", 9) + report::padded_left("Copied", 12) +
+                  report::padded_left("Time", 13));
+  const size_t room = view.height / 3;
+  for (size_t i = 0; i < order.size() && i < room; ++i) {
+    const WatchedProcess& process = *order.at(i);
+    const auto found = earlier.find(process.pid);
+    const uint64_t was = found != earlier.end() ? found->second->launches : 0;
+    lines.push_back(
+        report::padded_right(fmt::format("{}", process.pid), 10) +
+        report::padded_right(report::clean(process.name) + (process.ended ? " †" : ""), 18) +
+        report::padded_left(report::format_si(static_cast<double>(process.launches - was) / seconds, 1), 9) +
+        report::padded_left(report::format_si(static_cast<double>(process.launches), 1), 9) +
+        report::padded_left(report::format_bytes(static_cast<double>(process.copied_bytes)), 12) +
+        report::padded_left(
+            process.time_ns > 0 ? report::format_duration(static_cast<double>(process.time_ns)) : std::string("—"),
+            13));
+  }
+  if (order.size() > room) lines.push_back(fmt::format("and {} more processes", order.size() - room));
+  lines.emplace_back();
+}
+
 }  // namespace
 
 std::vector<std::string> page_lines(const WatchSnapshot& before, const WatchMoment& moment, const PageView& view) {
@@ -132,6 +162,7 @@ std::vector<std::string> page_lines(const WatchSnapshot& before, const WatchMome
                               report::format_si(pace.waits, 1), running, running == 1 ? "" : "es"));
   lines.push_back(cost_line(moment));
   lines.emplace_back();
+  add_processes(before, now, view, lines);
   lines.push_back(report::padded_right("Kernel", name_width) + report::padded_left("Now %", 7) +
                   report::padded_left("/s", 9) + report::padded_left("Launches", 9) + report::padded_left("Time", 13) +
                   report::padded_left("± %", 7) + report::padded_left("Average", 10));

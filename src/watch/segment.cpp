@@ -120,9 +120,21 @@ std::string RowSums::title() const {
   return any_shape() ? name : fmt::format("{} {}", name, shape());
 }
 
-Result<WatchSegment> WatchSegment::create() {
-  const char* const chosen = getenv("TACHO_POOL_DIR");
-  const std::string folder = chosen != nullptr && *chosen != '\0' ? chosen : "/dev/shm";
+Result<WatchSegment> WatchSegment::create_in(const std::vector<std::string>& folders) {
+  if (folders.empty()) {
+    const char* const chosen = getenv("TACHO_POOL_DIR");
+    return create_at(chosen != nullptr && *chosen != '\0' ? chosen : "/dev/shm");
+  }
+  std::string first;
+  for (const std::string& folder : folders) {
+    auto segment = create_at(folder);
+    if (segment) return segment;
+    if (first.empty()) first = segment.error().message;
+  }
+  return fail("{}", first);
+}
+
+Result<WatchSegment> WatchSegment::create_at(const std::string& folder) {
   sweep_tables(folder);
   WatchSegment segment;
   const std::string path = fmt::format("{}/{}{}", folder, kPrefix, random_name());
@@ -171,6 +183,18 @@ WatchSegment::~WatchSegment() {
   if (file_ >= 0) close(file_);
 }
 
+bool WatchSegment::give_to(uint32_t user, uint32_t group) const {
+  return fchown(file_, user, group) == 0;
+}
+
+void WatchSegment::set_pid(uint32_t own, uint32_t pid) {
+  for (event::WatchProcess& process : table_->processes)
+    if (process.pid.load(std::memory_order_acquire) == own && process.ended.load(std::memory_order_relaxed) == 0) {
+      process.pid.store(pid, std::memory_order_relaxed);
+      return;
+    }
+}
+
 uint64_t WatchSegment::operations() const {
   uint64_t sum = 0;
   for (const WatchRow& row : table_->rows)
@@ -207,6 +231,12 @@ WatchSnapshot WatchSegment::snapshot(double seconds) const {
     one.name.assign(process.name, strnlen(process.name, sizeof process.name));
     one.uses_devices = process.domains.load(std::memory_order_relaxed) != 0;
     one.ended = process.ended.load(std::memory_order_relaxed) != 0;
+    one.launches = value_of(process.launches);
+    one.copied_bytes = value_of(process.bytes);
+    one.time_ns = value_of(process.time);
+    one.forks = process.forks.load(std::memory_order_relaxed);
+    one.untimed_queues = process.untimed.load(std::memory_order_relaxed);
+    one.closed_words = process.closed_words.load(std::memory_order_relaxed);
     snapshot.processes.push_back(std::move(one));
   }
   const event::WatchHeader& header = table_->header;

@@ -41,6 +41,9 @@ struct WatchedProcess {
   uint32_t pid = 0;
   std::string name;
   bool uses_devices = false, ended = false;
+  uint64_t launches = 0, copied_bytes = 0;
+  uint64_t time_ns = 0;                                      ///< on devices, an estimate
+  uint32_t forks = 0, untimed_queues = 0, closed_words = 0;  ///< as event::WatchProcess
 };
 
 struct WatchSnapshot {
@@ -59,13 +62,19 @@ class WatchSegment {
  public:
   /// In /dev/shm, or in $TACHO_POOL_DIR, 0600, with a random name. Room for it is taken at once. Removes there what
   /// killed tachos left.
-  static Result<WatchSegment> create();
+  static Result<WatchSegment> create() { return create_in({}); }
+  /// In the first of `folders` that has room; where there are none, as create().
+  static Result<WatchSegment> create_in(const std::vector<std::string>& folders);
   WatchSegment(WatchSegment&& other) noexcept;
   WatchSegment& operator=(WatchSegment&&) = delete;
   ~WatchSegment();
 
   const std::string& path() const { return path_; }
   event::WatchHeader& header() { return table_->header; }
+  /// Makes another user the owner of the file. False if the kernel does not let tacho.
+  bool give_to(uint32_t user, uint32_t group) const;
+  /// A process has entered itself by its number in its own namespace: it gets the one that tacho knows it by.
+  void set_pid(uint32_t own, uint32_t pid);
   /// Operations in all rows: what a governor needs often.
   uint64_t operations() const;
   /// Seconds that timing has taken so far, of host and device time, of each process that uses a device on average.
@@ -74,6 +83,7 @@ class WatchSegment {
 
  private:
   WatchSegment() = default;
+  static Result<WatchSegment> create_at(const std::string& folder);
   std::string path_;
   int file_ = -1;  // locked: this table is in use
   event::WatchTable* table_ = nullptr;

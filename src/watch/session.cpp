@@ -31,15 +31,6 @@ namespace {
 
 using launch::LaunchError;
 
-// libtacho-watch.so beside libtacho.so.
-Result<std::string> find_watch_library() {
-  TACHO_ASSIGN(std::string path, launch::find_library());
-  path.resize(path.rfind('/') + 1);
-  path += event::kWatchLibrary;
-  if (access(path.c_str(), R_OK) != 0) return fail("{}: {}; reinstall tacho", path, strerror(errno));
-  return path;
-}
-
 // fork and exec with the signals that the program would have without tacho.
 tl::expected<pid_t, LaunchError> start_program(const std::string& path, const std::vector<std::string>& command,
                                                const std::vector<std::string>& environment,
@@ -206,21 +197,14 @@ class MetricsServer {
   PrometheusPage page_;
 };
 
-// Until the program ends; its status.
-int follow(pid_t child, launch::SignalInbox& signals, Moments& moments, const WatchOptions& options) {
+// Until the programs' end.
+void follow(const WatchedPrograms& programs, Moments& moments, const WatchOptions& options) {
   constexpr int kStepMs = 20;
   double next = options.interval_s;
-  int status = 0;
   for (;;) {
-    pollfd wait{signals.descriptor(), POLLIN, 0};
+    pollfd wait{programs.descriptor, POLLIN, 0};
     poll(&wait, 1, kStepMs);
-    while (const auto signal = signals.next()) {
-      if (signal->from_terminal && signal->number == SIGTSTP)
-        raise(SIGSTOP);  // Ctrl-Z stopped the program; stop with it, so that the shell sees the job stopped
-      else if (signal->for_target)
-        kill(child, signal->number);
-    }
-    if (waitpid(child, &status, WNOHANG) == child) return status;
+    if (programs.ended()) return;
     moments.govern();
     if (options.step) options.step();
     if (options.tick && options.interval_s > 0 && moments.seconds() >= next) {
@@ -232,6 +216,36 @@ int follow(pid_t child, launch::SignalInbox& signals, Moments& moments, const Wa
 
 }  // namespace
 
+Result<std::string> find_watch_library() {
+  TACHO_ASSIGN(std::string path, launch::find_library());
+  path.resize(path.rfind('/') + 1);
+  path += event::kWatchLibrary;
+  if (access(path.c_str(), R_OK) != 0) return fail("{}: {}; reinstall tacho", path, strerror(errno));
+  return path;
+}
+
+tl::expected<WatchMoment, LaunchError> watch_table(WatchSegment& segment, const WatchOptions& options,
+                                                   const WatchedPrograms& programs) {
+  std::unique_ptr<MetricsServer> metrics;
+  if (options.prometheus) {
+    TACHO_ASSIGN(metrics, MetricsServer::listen(*options.prometheus));
+  }
+  if (const auto begun = programs.begin(); !begun) return launch::fail_with(begun);
+  Moments moments(segment, options);
+  if (metrics) metrics->serve(moments);
+  if (options.started) options.started(metrics ? metrics->address() : "");
+  const std::unique_ptr<OtlpPusher> pusher = start_pushing(options, moments);
+  follow(programs, moments, options);
+  if (programs.leave) programs.leave();
+  if (pusher) pusher->finish();
+  WatchMoment last = moments.now();
+  if (pusher) {
+    last.pushes = pusher->counts();
+    last.pushes_to = pusher->address().text();
+  }
+  return last;
+}
+
 tl::expected<WatchResult, LaunchError> watch(const WatchOptions& options) {
   auto executable = launch::find_executable(options.command.empty() ? "" : options.command[0]);
   if (!executable) return launch::fail_with(executable);
@@ -241,29 +255,34 @@ tl::expected<WatchResult, LaunchError> watch(const WatchOptions& options) {
   if (signals.descriptor() < 0) return fail("signalfd: {}", strerror(errno));
   const launch::TargetLimits limits;
   TACHO_ASSIGN(WatchSegment segment, WatchSegment::create());
-  std::unique_ptr<MetricsServer> metrics;
-  if (options.prometheus) {
-    TACHO_ASSIGN(metrics, MetricsServer::listen(*options.prometheus));
-  }
   const std::vector<std::string> environment =
       launch::watched_environment(links.names(), event::kWatchVariable, segment.path());
-  auto child = start_program(*executable, options.command, environment, signals, limits, options);
-  if (!child) return launch::fail_with(child);
-  Moments moments(segment, options);
-  if (metrics) metrics->serve(moments);
-  if (options.started) options.started(metrics ? metrics->address() : "");
-  const std::unique_ptr<OtlpPusher> pusher = start_pushing(options, moments);
-  const int status = follow(*child, signals, moments, options);
+  pid_t child = 0;
+  int status = 0;
+  WatchedPrograms programs;
+  programs.descriptor = signals.descriptor();
+  programs.begin = [&]() -> tl::expected<void, LaunchError> {
+    const auto started = start_program(*executable, options.command, environment, signals, limits, options);
+    if (!started) return launch::fail_with(started);
+    child = *started;
+    return {};
+  };
+  programs.ended = [&] {
+    while (const auto signal = signals.next()) {
+      if (signal->from_terminal && signal->number == SIGTSTP)
+        raise(SIGSTOP);  // Ctrl-Z stopped the program; stop with it, so that the shell sees the job stopped
+      else if (signal->for_target)
+        kill(child, signal->number);
+    }
+    return waitpid(child, &status, WNOHANG) == child;
+  };
+  auto last = watch_table(segment, options, programs);
+  if (!last) return launch::fail_with(last);
   WatchResult result;
   result.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-  if (pusher) pusher->finish();
-  result.last = moments.now();
-  if (pusher) {
-    result.last.pushes = pusher->counts();
-    result.last.pushes_to = pusher->address().text();
-  }
+  result.last = std::move(*last);
   for (const WatchedProcess& process : result.last.snapshot.processes)
-    if (!process.ended && static_cast<pid_t>(process.pid) != *child && kill(static_cast<pid_t>(process.pid), 0) == 0)
+    if (!process.ended && static_cast<pid_t>(process.pid) != child && kill(static_cast<pid_t>(process.pid), 0) == 0)
       ++result.last.still_running;
   // What still runs may start further programs with the library.
   if (result.last.still_running > 0) links.keep();

@@ -33,6 +33,20 @@ struct WatchResult {
   WatchMoment last;
 };
 
+/// libtacho-watch.so beside libtacho.so.
+Result<std::string> find_watch_library();
+
+/// Those that fill a table.
+struct WatchedPrograms {
+  int descriptor = -1;                                             ///< readable when there is something to do
+  std::function<tl::expected<void, launch::LaunchError>()> begin;  ///< called once; an error ends all
+  std::function<bool()> ended;                                     ///< asked every 20 ms
+  std::function<void()> leave;                                     ///< called at the end, before the last moment
+};
+/// Governs the table and hands out its moments from the programs' begin to their end. The last moment.
+tl::expected<WatchMoment, launch::LaunchError> watch_table(WatchSegment& segment, const WatchOptions& options,
+                                                           const WatchedPrograms& programs);
+
 /// Runs the program to its end and passes on signals meanwhile. The calling process must be single-threaded.
 tl::expected<WatchResult, launch::LaunchError> watch(const WatchOptions& options);
 

@@ -1,10 +1,15 @@
-// `tacho watch [options] -- program`: counts and sampled durations of a program's work, live, without a recording.
+// `tacho watch [options] -- program` and `tacho watch PID`: counts and sampled durations of a program's work, live,
+// without a recording.
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <fstream>
 
+#include "attach/choice.h"
+#include "attach/target.h"
 #include "base/files/output_claim.h"
 #include "base/files/temporary.h"
 #include "cli/command.h"
@@ -12,6 +17,7 @@
 #include "report/output.h"
 #include "report/sections.h"
 #include "watch/page.h"
+#include "watch/running.h"
 #include "watch/session.h"
 
 namespace tacho::cli {
@@ -23,6 +29,13 @@ struct WatchRequest {
   double interval = 0;
   size_t top = 10;
   bool quiet = false, overwrite = false, counts_only = false, page = false;
+  attach::ProcessChoice choice;  // of programs that run
+  double duration = 0;
+  std::string title;  // what is watched, for people
+
+  bool chooses() const {
+    return !choice.numbers.empty() || !choice.names.empty() || !choice.cgroups.empty() || !choice.containers.empty();
+  }
 };
 
 // "1%", "0.5 %", "0.01": a share from 0 to below 1.
@@ -95,7 +108,7 @@ class Lines {
 };
 
 std::string words_of(const WatchRequest& request) {
-  std::string words;
+  std::string words = request.title;
   for (const std::string& word : request.options.command) words += (words.empty() ? "" : " ") + word;
   return words;
 }
@@ -120,6 +133,7 @@ std::string last_tables(const watch::WatchMoment& moment, const WatchRequest& re
   };
   table(watch::kernel_answer(snapshot));
   table(watch::other_answer(snapshot));
+  if (users > 1 || !request.title.empty()) table(watch::process_answer(snapshot));
   out.line("");
   for (const std::string& sentence : watch::watch_sentences(moment, true)) out.sentence(sentence);
   return out.take();
@@ -165,7 +179,6 @@ class HeldOutput {
 
 int run_on_page(WatchRequest& request) {
   watch::WatchOptions& options = request.options;
-  options.interval_s = request.interval > 0 ? request.interval : 1;
   HeldOutput held;
   if (const Status ready = held.hold(options); !ready) return complain(kOwnError, ready.error().message);
   std::unique_ptr<watch::WatchPage> page;
@@ -192,56 +205,129 @@ int run_on_page(WatchRequest& request) {
   return result->exit_code;
 }
 
-int run_watched(WatchRequest& request) {
-  const auto budget = parse_budget(request.budget);
-  if (!budget) return complain(kOwnError, budget.error().message);
+// Options of both forms.
+Status complete(WatchRequest& request) {
   watch::WatchOptions& options = request.options;
-  options.budget = *budget;
+  TACHO_ASSIGN(options.budget, parse_budget(request.budget));
   options.timing = !request.counts_only;
   if (!request.prometheus.empty()) {
-    const auto port = parse_address(request.prometheus);
-    if (!port) return complain(kOwnError, port.error().message);
-    options.prometheus = *port;
+    TACHO_ASSIGN(options.prometheus, parse_address(request.prometheus));
   }
   if (!request.otlp.empty()) {
-    auto address = watch::parse_push_address(request.otlp);
-    if (!address) return complain(kOwnError, address.error().message);
-    options.otlp = std::move(*address);
+    TACHO_ASSIGN(options.otlp, watch::parse_push_address(request.otlp));
     if (request.interval > 0) options.otlp_interval_s = request.interval;
   }
   const bool json = request.format == "json";
-  if (request.page) {
-    if (json || !request.output.empty())
-      return complain(kOwnError, "--page shows a page on the terminal: leave out -o and --output-format json");
-    return run_on_page(request);
+  if (request.page && (json || !request.output.empty()))
+    return fail("--page shows a page on the terminal: leave out -o and --output-format json");
+  options.interval_s = request.interval > 0 ? request.interval : json || request.page ? 1 : 0;
+  return {};
+}
+
+// What is said while the program runs and at its end, but for a page.
+class Report {
+ public:
+  explicit Report(WatchRequest& request) : request_(request), json_(request.format == "json") {}
+  Status open() {
+    TACHO_TRY(lines_.open(request_));
+    request_.options.started = [this](const std::string& address) {
+      if (!request_.quiet && !address.empty()) complain(kOk, fmt::format("metrics for Prometheus at {}", address));
+    };
+    request_.options.tick = [this](const watch::WatchMoment& moment) {
+      lines_.put((json_ ? watch::watch_json(moment, false) : watch::watch_line(before_, moment.snapshot)) + "\n");
+      before_ = moment.snapshot;
+    };
+    return {};
   }
-  options.interval_s = request.interval > 0 ? request.interval : json ? 1 : 0;
-  Lines lines;
-  if (const Status opened = lines.open(request); !opened) return complain(kOwnError, opened.error().message);
-  options.started = [&](const std::string& address) {
-    if (!request.quiet && !address.empty()) complain(kOk, fmt::format("metrics for Prometheus at {}", address));
-  };
-  watch::WatchSnapshot before;
-  options.tick = [&](const watch::WatchMoment& moment) {
-    lines.put((json ? watch::watch_json(moment, false) : watch::watch_line(before, moment.snapshot)) + "\n");
-    before = moment.snapshot;
-  };
-  const auto result = watch::watch(options);
+  Status end(const watch::WatchMoment& last) {
+    if (json_)
+      lines_.put(watch::watch_json(last, true) + "\n");
+    else if (!request_.quiet || lines_.to_file())
+      lines_.put(last_tables(last, request_, lines_));
+    return lines_.end(request_.output);
+  }
+
+ private:
+  WatchRequest& request_;
+  bool json_;
+  Lines lines_;
+  watch::WatchSnapshot before_;
+};
+
+int run_watched(WatchRequest& request) {
+  if (const Status ready = complete(request); !ready) return complain(kOwnError, ready.error().message);
+  if (request.page) return run_on_page(request);
+  Report report(request);
+  if (const Status opened = report.open(); !opened) return complain(kOwnError, opened.error().message);
+  const auto result = watch::watch(request.options);
   if (!result) return complain(result.error().exit_code, result.error().message);
-  if (json)
-    lines.put(watch::watch_json(result->last, true) + "\n");
-  else if (!request.quiet || lines.to_file())
-    lines.put(last_tables(result->last, request, lines));
-  if (const Status ended = lines.end(request.output); !ended) return complain(kOwnError, ended.error().message);
+  if (const Status ended = report.end(result->last); !ended) return complain(kOwnError, ended.error().message);
   return result->exit_code;
+}
+
+// "process 4711 (python3.11)", "12 processes"
+std::string title_of(const std::vector<pid_t>& processes) {
+  if (processes.size() > 1) return fmt::format("{} processes", processes.size());
+  const auto facts = attach::look_at(processes.front());
+  return facts ? fmt::format("process {} ({})", facts->pid, facts->name) : fmt::format("process {}", processes.front());
+}
+
+// The page of programs that run: it takes nothing from them, and closing it ends the watch.
+int run_running_on_page(WatchRequest& request, watch::RunningOptions& running) {
+  auto opened = watch::WatchPage::open(words_of(request));
+  if (!opened) return complain(kBadInput, opened.error().message);
+  std::unique_ptr<watch::WatchPage> page = std::move(*opened);
+  std::vector<std::string> said;
+  running.entered = [&](const std::vector<std::string>& sentences) { said = sentences; };
+  running.watch.step = [&] {
+    if (!page->keys()) return;
+    page->draw_again();
+    if (page->closed()) kill(getpid(), SIGTERM);  // as from the terminal: tacho leaves in order
+  };
+  running.watch.tick = [&](const watch::WatchMoment& moment) { page->draw(moment); };
+  const auto result = watch::watch_running(running);
+  page.reset();
+  for (const std::string& sentence : said) complain(kOk, sentence);
+  if (!result) return complain(kBadInput, result.error().message);
+  for (const std::string& warning : result->warnings) complain(kOk, warning);
+  if (!request.quiet) report::put(last_tables(result->last, request, Lines()), report::Stream::kError);
+  return kOk;
+}
+
+int run_running(WatchRequest& request) {
+  if (const Status ready = complete(request); !ready) return complain(kBadInput, ready.error().message);
+  const auto chosen = attach::choose(request.choice);
+  if (!chosen) return complain(kBadInput, chosen.error().message);
+  request.title = title_of(chosen->numbers);
+  watch::RunningOptions running;
+  running.processes = chosen->numbers;
+  running.duration_s = request.duration;
+  const auto entered = [&](const std::vector<std::string>& sentences) {
+    for (const std::string& sentence : chosen->left_out) complain(kOk, sentence);
+    if (request.quiet) return;
+    for (const std::string& sentence : sentences) complain(kOk, sentence);
+  };
+  if (request.page) {
+    running.watch = request.options;
+    return run_running_on_page(request, running);
+  }
+  Report report(request);
+  if (const Status opened = report.open(); !opened) return complain(kBadInput, opened.error().message);
+  running.watch = request.options;
+  running.entered = entered;
+  const auto result = watch::watch_running(running);
+  if (!result) return complain(kBadInput, result.error().message);
+  for (const std::string& warning : result->warnings) complain(kOk, warning);
+  if (const Status ended = report.end(result->last); !ended) return complain(kBadInput, ended.error().message);
+  return kOk;
 }
 
 }  // namespace
 
-int run_watch(int argc, char** argv) {
-  CommandOptions app("Watch a program's kernels, copies and waits at little cost: exact counts, times of 1 of N.",
-                     "tacho watch");
-  app.prefix_command();
+namespace {
+
+// `running`: numbers of processes stand among the options, and no program follows.
+void declare_options(CommandOptions& app, WatchRequest& request, bool running) {
   app.footer(
       "Examples:\n"
       "  tacho watch -- python3 serve.py                     tables at the end\n"
@@ -250,10 +336,15 @@ int run_watch(int argc, char** argv) {
       "  tacho watch --output-format json -o watch.jsonl -- ./server\n"
       "  tacho watch --prometheus 127.0.0.1:9400 -- ./server\n"
       "  tacho watch --otlp http://127.0.0.1:4318 -- ./server\n"
+      "  tacho watch 4711 --duration 5                       a program that runs already, and goes on\n"
+      "  tacho watch --container 3f2a --page                 all processes of a container\n"
       "Nothing is recorded: programs keep sums in shared memory of a few megabytes, however long they run.\n"
       "Exit code: the program's own (128 + signal when a signal ended it); 125 tacho could not start it, "
-      "126 not executable, 127 not found.");
-  WatchRequest request;
+      "126 not executable, 127 not found. Of programs that run: 0, or 1 and a sentence that says why not.");
+  if (running)
+    app.add_option("PID", request.choice.numbers, "numbers of processes that run").positive().expected(0, -1);
+  else
+    app.prefix_command();
   app.add_flag("--page", request.page, "a page on the terminal while the program runs; its output is shown at the end");
   app.add_option("--interval", request.interval, "a line every S seconds (JSON: every second by default)")
       .type_name("S")
@@ -275,7 +366,48 @@ int run_watch(int argc, char** argv) {
   app.add_flag("--counts-only", request.counts_only, "count, and time nothing");
   app.add_option("--top", request.top, "rows of each table; 0 = all").capture_default_str();
   app.add_flag("-q,--quiet", request.quiet, "no tables at the end");
+  app.open_group("Programs that run already");
+  app.add_option("--name", request.choice.names, "processes that run this program or script, as tacho attach takes it")
+      .type_name("NAME")
+      .expected(1, 1);
+  app.add_option("--cgroup", request.choice.cgroups, "processes of this cgroup and of those inside it")
+      .type_name("PATH")
+      .expected(1, 1);
+  app.add_option("--container", request.choice.containers, "processes of the container whose id begins so")
+      .type_name("ID")
+      .expected(1, 1);
+  app.add_flag("--children", request.choice.children, "their children and children's children, too");
+  app.add_option("--duration", request.duration, "leave them after S seconds (default: at Ctrl-C)")
+      .type_name("S")
+      .between(0.1, 1e9);
+}
+
+bool is_number(const std::string& word) {
+  return !word.empty() && std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+int watch_running_ones(int argc, char** argv) {
+  CommandOptions app("Watch programs that run already: exact counts, times of 1 of N.", "tacho watch");
+  WatchRequest request;
+  declare_options(app, request, true);
+  if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
+  return run_running(request);
+}
+
+}  // namespace
+
+int run_watch(int argc, char** argv) {
+  CommandOptions app("Watch a program's kernels, copies and waits at little cost: exact counts, times of 1 of N.",
+                     "tacho watch");
+  WatchRequest request;
+  declare_options(app, request, false);
   if (const auto code = parse_options(app, argc, argv, kOwnError)) return *code;
+  const std::vector<std::string> rest = app.remaining();
+  if (rest.empty() ? request.chooses() : is_number(rest.front()) || (request.chooses() && rest.front() != "--"))
+    return watch_running_ones(argc, argv);
+  if (request.chooses() || request.choice.children || request.duration > 0)
+    return complain(kOwnError, "--name, --cgroup, --container, --children and --duration are for programs that run "
+                               "already: leave out the program behind --");
   auto command = target_command(app);
   if (!command) return complain(kOwnError, command.error().message);
   request.options.command = std::move(*command);

@@ -113,6 +113,14 @@ EXPORT int cuStreamBatchMemOp_v2(void* stream, unsigned count, const unsigned* o
   g_barriers = count;
   return 0;
 }
+/* Of the calling thread: 2 = calls of it may disturb others' captures (CU_STREAM_CAPTURE_MODE_RELAXED). */
+static __thread int t_mode;
+EXPORT int cuThreadExchangeStreamCaptureMode(int* mode) {
+  const int before = t_mode;
+  t_mode = *mode;
+  *mode = before;
+  return 0;
+}
 EXPORT int cuCtxGetCurrent(void** context) {
   *context = t_context;
   return 0;
@@ -318,7 +326,7 @@ EXPORT int cuEventRecord_ptsz(void* event, void* stream) {
 }
 EXPORT int cuEventQuery(void* event) {
   if (is_dead(event)) return 400;
-  if (g_captures > 0) ++g_asked_in_captures;
+  if (g_captures > 0 && t_mode != 2) ++g_asked_in_captures;
   struct Event* const asked = event;
   const double barriers = number("FAKE_CUDA_BARRIERS");
   const int reached =
@@ -376,10 +384,11 @@ EXPORT int cuGetProcAddress(const char* symbol, void** found, int version, unsig
 EXPORT void fake_report(void) {
   printf(
       "{\"launches\": %ld, \"kernel_ns\": %.0f, \"graph_launches\": %ld, \"graph_ns\": %.0f, \"copies\": %ld, \"copied\": %llu, "
-      "\"waits\": %ld, \"allocations\": %ld, \"allocated\": %llu, \"events\": %ld, \"events_in_captures\": %ld, "
+      "\"waits\": %ld, \"allocations\": %ld, \"allocated\": %llu, \"events\": %ld, \"events_destroyed\": %ld, \"events_in_captures\": %ld, "
       "\"asked_in_captures\": %ld, \"dead_events\": %ld, \"foreign_events\": %ld, \"replaced_launches\": %ld, \"kernels\": {",
       g_launches, g_kernel_ns, g_graph_launches, g_graph_ns, g_copies, g_copied, g_waits, g_allocations, g_allocated,
-      g_events_made, g_events_in_captures, g_asked_in_captures, g_dead_events, g_foreign_events, g_replaced_launches);
+      g_events_made, g_events_destroyed, g_events_in_captures, g_asked_in_captures, g_dead_events, g_foreign_events,
+      g_replaced_launches);
   for (int i = 0; i < g_kernel_count; ++i)
     printf("%s\"%s\": %ld", i == 0 ? "" : ", ", g_kernels[i].name, g_kernels[i].launches);
   printf("}}\n");

@@ -54,6 +54,8 @@ struct Driver {
   int (*cuCtxFromGreenCtx)(Context*, Context);
   int (*cuFuncGetName)(const char**, Function);
   int (*cuKernelGetName)(const char**, Function);
+  int (*cuCtxSetCurrent)(Context);
+  int (*cuThreadExchangeStreamCaptureMode)(int*);
 
   bool times() const {
     return cuCtxGetCurrent != nullptr && cuStreamIsCapturing != nullptr && cuEventCreate != nullptr &&
@@ -74,6 +76,24 @@ constinit HandleMap g_graphs;   // CUgraphExec -> WatchRow
 constinit uint32_t g_graph_names = 0;
 constinit BatchOperation g_barriers[kMostHeld] = {};
 
+// In a program that ran before tacho came, streams may be captured that tacho knows nothing of. While this lives, the
+// thread's own calls do not end such a capture (CU_STREAM_CAPTURE_MODE_RELAXED).
+class BesideCaptures {
+ public:
+  BesideCaptures() : changes_(g_late && g_driver.cuThreadExchangeStreamCaptureMode != nullptr) {
+    if (changes_) changes_ = g_driver.cuThreadExchangeStreamCaptureMode(&mode_) == kSuccess;
+  }
+  ~BesideCaptures() {
+    if (changes_) g_driver.cuThreadExchangeStreamCaptureMode(&mode_);
+  }
+  BesideCaptures(const BesideCaptures&) = delete;
+  BesideCaptures& operator=(const BesideCaptures&) = delete;
+
+ private:
+  int mode_ = 2;
+  bool changes_;
+};
+
 Context current_context() {
   Context context = nullptr;
   return g_driver.cuCtxGetCurrent(&context) == kSuccess ? context : nullptr;
@@ -86,6 +106,7 @@ uint64_t place_of(Stream, bool) {
 }
 bool create_event(uint64_t, Event* event) {
   constexpr unsigned kTimed = 0;  // CU_EVENT_DEFAULT
+  const BesideCaptures beside;
   return g_driver.cuEventCreate(event, kTimed) == kSuccess;
 }
 void destroy_event(Event event) {
@@ -97,6 +118,7 @@ bool record_event(Event event, Stream stream, bool per_thread) {
   return record(event, stream) == kSuccess;
 }
 EventState query_event(Event event) {
+  const BesideCaptures beside;
   const int state = g_driver.cuEventQuery(event);
   return state == kSuccess ? EventState::kEnded : state == kNotReady ? EventState::kPending : EventState::kFailed;
 }
@@ -126,10 +148,10 @@ constexpr EventRuntime kRuntime = {kDomain,      place_of,    current_place, cre
 // Before the first hook does anything. False: nobody watches, or there is no memory.
 bool start() {
   if (g_ready.load(std::memory_order_acquire)) return true;
+  if (!g_watched.load(std::memory_order_acquire)) return false;
   static constinit LockWord starting{0};
   const Guard guard(starting);
   if (g_ready.load(std::memory_order_relaxed)) return true;
-  if (g_table == nullptr) return false;
   void* const library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return false;
 #define TACHO_FIND(name) g_driver.name = reinterpret_cast<decltype(g_driver.name)>(real_dlsym(library, #name))
@@ -149,15 +171,19 @@ bool start() {
   TACHO_FIND(cuCtxFromGreenCtx);
   TACHO_FIND(cuFuncGetName);
   TACHO_FIND(cuKernelGetName);
+  TACHO_FIND(cuCtxSetCurrent);
+  TACHO_FIND(cuThreadExchangeStreamCaptureMode);
 #undef TACHO_FIND
-  auto* const own = static_cast<OwnState*>(map_pages(sizeof(OwnState)));
-  if (own == nullptr) return false;
-  madvise(own, sizeof(OwnState), MADV_WIPEONFORK);
-  constexpr uint32_t kBarrier = 6;  // CU_STREAM_MEM_OP_BARRIER, of the whole system
-  for (BatchOperation& each : g_barriers) each.operation = kBarrier;
-  if (!g_timer.start(kRuntime)) return false;
-  g_own = own;
-  atexit([] { g_timer.read_last(); });
+  if (g_own == nullptr) {
+    auto* const own = static_cast<OwnState*>(map_pages(sizeof(OwnState)));
+    if (own == nullptr) return false;
+    madvise(own, sizeof(OwnState), MADV_WIPEONFORK);
+    constexpr uint32_t kBarrier = 6;  // CU_STREAM_MEM_OP_BARRIER, of the whole system
+    for (BatchOperation& each : g_barriers) each.operation = kBarrier;
+    if (!g_timer.start(kRuntime)) return false;
+    g_own = own;
+    atexit([] { g_timer.read_last(); });
+  }
   note_domain(kDomain);
   g_ready.store(true, std::memory_order_release);
   return true;
@@ -165,7 +191,7 @@ bool start() {
 
 // Whether what is put into the stream now becomes a node of a graph rather than work.
 bool captured(Stream stream, bool per_thread) {
-  if (!g_timer.capturing() || g_driver.cuStreamIsCapturing == nullptr) return false;
+  if ((!g_late && !g_timer.capturing()) || g_driver.cuStreamIsCapturing == nullptr) return false;
   int state = 0;  // CU_STREAM_CAPTURE_STATUS_NONE
   auto* const ask = per_thread && g_driver.cuStreamIsCapturing_ptsz != nullptr ? g_driver.cuStreamIsCapturing_ptsz
                                                                                : g_driver.cuStreamIsCapturing;
@@ -722,7 +748,8 @@ int get_proc_address(const char* symbol, void** found, int version, unsigned lon
   const auto next = Next<GetProcAddress, 0, decltype(&get_proc_address)>::get();
   if (next == nullptr) return kNotInitialized;
   const int result = next(symbol, found, version, flags);
-  if (result == kSuccess && symbol != nullptr && found != nullptr && *found != nullptr && !is_own(*found))
+  if (g_watched.load(std::memory_order_relaxed) && result == kSuccess && symbol != nullptr && found != nullptr &&
+      *found != nullptr && !is_own(*found))
     *found = replaced(symbol, (flags & kPerThreadFlag) != 0, version, *found);
   return result;
 }
@@ -730,7 +757,8 @@ int get_proc_address_v2(const char* symbol, void** found, int version, unsigned 
   const auto next = Next<GetProcAddressV2, 0, decltype(&get_proc_address_v2)>::get();
   if (next == nullptr) return kNotInitialized;
   const int result = next(symbol, found, version, flags, status);
-  if (result == kSuccess && symbol != nullptr && found != nullptr && *found != nullptr && !is_own(*found))
+  if (g_watched.load(std::memory_order_relaxed) && result == kSuccess && symbol != nullptr && found != nullptr &&
+      *found != nullptr && !is_own(*found))
     *found = replaced(symbol, (flags & kPerThreadFlag) != 0, version, *found);
   return result;
 }
@@ -738,7 +766,7 @@ int get_proc_address_v2(const char* symbol, void** found, int version, unsigned 
 }  // namespace
 
 void* hooked_driver_symbol(const char* symbol, void* found) {
-  if (g_table == nullptr || is_own(found)) return found;
+  if (!g_watched.load(std::memory_order_relaxed) || is_own(found)) return found;
   if (strcmp(symbol, "cuGetProcAddress") == 0) return replaced("cuGetProcAddress", false, 0, found);
   if (strcmp(symbol, "cuGetProcAddress_v2") == 0) return replaced("cuGetProcAddress", false, 12000, found);
   size_t count = 0;
@@ -753,6 +781,111 @@ void* hooked_driver_symbol(const char* symbol, void* found) {
     return all[i].hooks[form];
   }
   return found;
+}
+
+// In a program that ran before tacho came (late.cpp)
+
+namespace {
+
+// The driver's functions as dlsym and cuGetProcAddress give them, with the hooks that call them.
+class HookList {
+ public:
+  HookList(SlotHook* into, void* library) : into_(into), library_(library) {
+    auto* const version = reinterpret_cast<int (*)(int*)>(real_dlsym(library, "cuDriverGetVersion"));
+    constexpr int kNewest = 13000;
+    if (version == nullptr || version(&version_) != kSuccess) version_ = 11000;
+    if (version_ > kNewest) version_ = kNewest;
+    second_ = reinterpret_cast<decltype(second_)>(real_dlsym(library, "cuGetProcAddress_v2"));
+    first_ = reinterpret_cast<decltype(first_)>(real_dlsym(library, "cuGetProcAddress"));
+  }
+  size_t count() const { return count_; }
+  void add(const HookedEntry& entry, int form) {
+    static char symbols[kMostSlotHooks][48];
+    char* const symbol = symbols[count_ < kMostSlotHooks ? count_ : 0];
+    snprintf(symbol, sizeof symbols[0], "%s%s%s", entry.base, entry.version, form != 0 ? entry.thread : "");
+    void* const linked = real_dlsym(library_, symbol);
+    void* const given = address_of(entry.base, form);
+    void* const found = linked != nullptr ? linked : given;
+    if (found == nullptr) return;
+    entry.set_next[form](found);
+    put({linked, entry.hooks[form], symbol});
+    put({given, entry.hooks[form], nullptr});
+  }
+  void put(const SlotHook& hook) {
+    if (hook.found == nullptr || is_own(hook.found) || count_ == kMostSlotHooks) return;
+    for (size_t i = 0; i < count_; ++i)
+      if (into_[i].found == hook.found) return;
+    into_[count_++] = hook;
+  }
+  void* address_of(const char* base, int form) const {
+    void* found = nullptr;
+    constexpr unsigned long long kLegacyFlag = 1;
+    const unsigned long long flags = form != 0 ? kPerThreadFlag : kLegacyFlag;
+    int status = 0;
+    const int result = second_ != nullptr  ? second_(base, &found, version_, flags, &status)
+                       : first_ != nullptr ? first_(base, &found, version_, flags)
+                                           : kNotInitialized;
+    return result == kSuccess ? found : nullptr;
+  }
+
+ private:
+  SlotHook* into_;
+  void* library_;
+  size_t count_ = 0;
+  int version_ = 0;
+  decltype(&get_proc_address) first_ = nullptr;
+  decltype(&get_proc_address_v2) second_ = nullptr;
+};
+
+bool enter_context(uint64_t place) {
+  return g_driver.cuCtxSetCurrent(reinterpret_cast<Context>(place)) == kSuccess;
+}
+
+}  // namespace
+
+size_t driver_hooks(SlotHook* into) {
+  void* const library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return 0;
+  HookList list(into, library);
+  size_t count = 0;
+  const HookedEntry* const all = entries(count);
+  for (size_t i = 0; i < count; ++i)
+    for (int form = 0; form < (*all[i].thread != '\0' ? 2 : 1); ++form) list.add(all[i], form);
+  const auto give = [&](void* linked, void* hook, const char* symbol) { list.put({linked, hook, symbol}); };
+  if (void* const first = real_dlsym(library, "cuGetProcAddress")) {
+    Next<GetProcAddress, 0, decltype(&get_proc_address)>::function.store(
+        reinterpret_cast<decltype(&get_proc_address)>(first), std::memory_order_relaxed);
+    give(first, reinterpret_cast<void*>(&get_proc_address), "cuGetProcAddress");
+  }
+  void* const second = real_dlsym(library, "cuGetProcAddress_v2");
+  void* const given = list.address_of("cuGetProcAddress", 0);
+  if (second != nullptr) {
+    Next<GetProcAddressV2, 0, decltype(&get_proc_address_v2)>::function.store(
+        reinterpret_cast<decltype(&get_proc_address_v2)>(second), std::memory_order_relaxed);
+    give(second, reinterpret_cast<void*>(&get_proc_address_v2), "cuGetProcAddress_v2");
+    give(given, reinterpret_cast<void*>(&get_proc_address_v2), nullptr);
+  }
+  dlclose(library);
+  return list.count();
+}
+
+void begin_driver() {
+  g_timer.begin_stay();
+  if (g_own == nullptr) return;
+  const Guard guard(g_own->objects);
+  g_kernels.clear();
+  g_graphs.clear();
+  g_graph_names = 0;
+}
+
+void drain_driver() {
+  if (!g_ready.load(std::memory_order_acquire) || !g_driver.times() || g_driver.cuCtxSetCurrent == nullptr) return;
+  g_timer.end_stay(enter_context);
+  g_driver.cuCtxSetCurrent(nullptr);
+}
+
+void end_driver() {
+  g_ready.store(false, std::memory_order_release);
 }
 
 }  // namespace tacho::capture::watch

@@ -68,15 +68,19 @@ void* replaced_dlsym(void* handle, const char* name) {
 extern "C" __attribute__((visibility("hidden"), used)) Dlsym* tacho_watch_dlsym_leads_to(void* handle,
                                                                                          const char* name) {
   const bool by_caller = handle == RTLD_NEXT || handle == RTLD_DEFAULT;
-  return g_table == nullptr || by_caller || name == nullptr || strncmp(name, "cu", 2) != 0 ? next_dlsym()
-                                                                                           : replaced_dlsym;
+  return !g_watched.load(std::memory_order_relaxed) || by_caller || name == nullptr || strncmp(name, "cu", 2) != 0
+             ? next_dlsym()
+             : replaced_dlsym;
 }
 
 asm(R"(
   .text
   .globl dlsym
   .type dlsym, @function
+  .hidden tacho_watch_dlsym
+  .globl tacho_watch_dlsym
 dlsym:
+tacho_watch_dlsym:
   .cfi_startproc
   endbr64
   pushq %rdi
@@ -97,6 +101,17 @@ dlsym:
   .size dlsym, .-dlsym
 )");
 
+extern "C" __attribute__((visibility("hidden"))) void* tacho_watch_dlsym(void* handle, const char* name);
+void* own_dlsym() {
+  return reinterpret_cast<void*>(&tacho_watch_dlsym);
+}
+
+#else
+
+void* own_dlsym() {
+  return nullptr;
+}
+
 #endif
 
 }  // namespace
@@ -105,6 +120,10 @@ bool is_own(const void* function) {
   Dl_info own{}, other{};
   return dladdr(reinterpret_cast<const void*>(&is_own), &own) != 0 && dladdr(function, &other) != 0 &&
          own.dli_fbase == other.dli_fbase;
+}
+
+SlotHook dlsym_hook() {
+  return {own_dlsym() != nullptr ? reinterpret_cast<void*>(next_dlsym()) : nullptr, own_dlsym(), "dlsym"};
 }
 
 void* real_dlsym(void* handle, const char* symbol) {

@@ -2,6 +2,7 @@
 #include "capture/plugin/watch/event_timing.h"
 
 #include <sys/mman.h>
+#include <time.h>
 
 #include "capture/room/pages.h"
 
@@ -230,6 +231,69 @@ void EventTimer::forget(uint64_t place) {
       spare.place = kNoPlace;
       spare.count = 0;
     }
+}
+
+void EventTimer::begin_stay() {
+  captures_.store(0, std::memory_order_relaxed);
+  if (state_ == nullptr) return;
+  const Guard guard(state_->lock);
+  state_->waiting_count.store(0, std::memory_order_relaxed);
+  state_->floor = {};
+  // Of calls that were on their way when tacho left: their context may be gone.
+  for (Spare& spare : state_->spare) {
+    spare.place = kNoPlace;
+    spare.count = 0;
+  }
+}
+
+template <typename Body>
+void EventTimer::over_places(bool (*enter)(uint64_t place), Body body) {
+  uint64_t seen[kMostPlaces * 2] = {};
+  size_t count = 0;
+  const auto see = [&](uint64_t place) {
+    for (size_t i = 0; i < count; ++i)
+      if (seen[i] == place) return;
+    if (place != kNoPlace && count < kMostPlaces * 2) seen[count++] = place;
+  };
+  for (uint32_t i = 0; i < state_->waiting_count.load(std::memory_order_relaxed); ++i) see(state_->waiting[i].place);
+  for (const Spare& spare : state_->spare) see(spare.place);
+  for (size_t i = 0; i < count; ++i)
+    if (enter(seen[i])) body(seen[i]);
+}
+
+void EventTimer::end_stay(bool (*enter)(uint64_t place)) {
+  if (state_ == nullptr) return;
+  constexpr int64_t kPatience = 1'000'000'000;
+  const int64_t begin = read_clock(CLOCK_MONOTONIC);
+  for (;;) {
+    {
+      // Places do not go while the lock is held: forget() asks for it.
+      const Guard guard(state_->lock);
+      over_places(enter, [&](uint64_t) { read_times(kMostWaiting); });
+      if (state_->waiting_count.load(std::memory_order_relaxed) == 0) break;
+    }
+    if (read_clock(CLOCK_MONOTONIC) - begin > kPatience) break;
+    const timespec moment{0, 1'000'000};
+    nanosleep(&moment, nullptr);
+  }
+  const Guard guard(state_->lock);
+  uint32_t count = state_->waiting_count.load(std::memory_order_relaxed);
+  for (; count > 0; --count) {
+    give_back(state_->waiting[count - 1].place, state_->waiting[count - 1].events);
+    g_table->header.pending.fetch_sub(1, std::memory_order_relaxed);
+    lose_time();
+  }
+  state_->waiting_count.store(0, std::memory_order_relaxed);
+  over_places(enter, [&](uint64_t place) {
+    for (Spare& spare : state_->spare) {
+      if (spare.place != place) continue;
+      for (uint32_t i = 0; i < spare.count; ++i)
+        for (Event const event : {spare.events[i].first, spare.events[i].before, spare.events[i].after})
+          runtime_->destroy(event);
+      spare.count = 0;
+      spare.place = kNoPlace;
+    }
+  });
 }
 
 void EventTimer::begin_capture() {

@@ -73,6 +73,11 @@ class EventTimer {
   void read_last();
   /// The events of a place that goes, or of all (kAnyPlace), are gone with it.
   void forget(uint64_t place);
+  /// Before operations are counted in another table than before.
+  void begin_stay();
+  /// When tacho leaves a program that goes on: reads the times of what ends within a second, counts the others as lost,
+  /// and destroys all events. `enter` makes a place that of the calling thread, or says that it is none.
+  void end_stay(bool (*enter)(uint64_t place));
 
  private:
   struct Waiting;
@@ -86,6 +91,8 @@ class EventTimer {
   void add_floor(uint64_t ns);
   void read_time(const Waiting& one);
   void read_times(uint32_t most);
+  template <typename Body>
+  void over_places(bool (*enter)(uint64_t place), Body body);
 
   const EventRuntime* runtime_ = nullptr;
   State* state_ = nullptr;

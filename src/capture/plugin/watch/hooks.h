@@ -17,24 +17,13 @@ struct WatchedOperation {
   uint64_t bytes = 0;
   Stream stream = nullptr;
   bool waits = false;  // for the work to end
+  uint32_t stay = g_stay.load(std::memory_order_relaxed);
 };
 
 inline uint32_t threads(unsigned blocks, unsigned each) {
   const uint64_t all = static_cast<uint64_t>(blocks) * each;
   return all < UINT32_MAX ? static_cast<uint32_t>(all) : UINT32_MAX;
 }
-
-/// A row of operations that are no kernels, found once for each place in the code; kDomain is the runtime's.
-#define TACHO_ROW(kind, name)                               \
-  ([] {                                                     \
-    static constinit std::atomic<WatchRow*> kept{nullptr};  \
-    WatchRow* found = kept.load(std::memory_order_relaxed); \
-    if (__builtin_expect(found == nullptr, 0)) {            \
-      found = find_row(WatchKind::kind, kDomain, name);     \
-      kept.store(found, std::memory_order_relaxed);         \
-    }                                                       \
-    return found;                                           \
-  }())
 
 inline void lose_operations(uint64_t count) {
   g_table->header.lost_rows.fetch_add(count, std::memory_order_relaxed);
@@ -51,12 +40,13 @@ auto watch_work(EventTimer& timer, OwnTime& own, const WatchedOperation& operati
     own.pause();
     result = call();
     own.resume();
-    timer.close(timing, *operation.row, level, result == 0);
+    timer.close(timing, *operation.row, level, result == 0 && operation.stay == g_stay.load(std::memory_order_relaxed));
   } else {
     own.pause();
     result = call();
     own.resume();
   }
+  if (operation.stay != g_stay.load(std::memory_order_relaxed)) return result;  // tacho has left meanwhile
   if (result == 0)
     count_operation(*operation.row, operation.bytes);
   else
@@ -70,9 +60,11 @@ auto watch_work(EventTimer& timer, OwnTime& own, const WatchedOperation& operati
 /// table is full.
 template <typename Call>
 auto watch_wait(EventTimer& timer, WatchRow* row, Call call) {
+  const uint32_t stay = g_stay.load(std::memory_order_relaxed);
   const int64_t from = read_clock(CLOCK_MONOTONIC);
   const auto result = call();
   const int64_t to = read_clock(CLOCK_MONOTONIC);
+  if (stay != g_stay.load(std::memory_order_relaxed)) return result;
   if (row == nullptr) {
     lose_operations(1);
   } else if (result == 0) {

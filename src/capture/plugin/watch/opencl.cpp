@@ -7,11 +7,14 @@
 #define CL_USE_DEPRECATED_OPENCL_2_0_APIS
 #define CL_USE_DEPRECATED_OPENCL_2_1_APIS
 #define CL_USE_DEPRECATED_OPENCL_2_2_APIS
+#include "capture/plugin/watch/opencl.h"
+
 #include <CL/cl_ext.h>
 #include <CL/cl_icd.h>
 #include <CL/cl_layer.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <tuple>
 #include <type_traits>
@@ -37,8 +40,9 @@ constinit cl_icd_dispatch g_hooks = {};
 constinit HandleMap g_kernels;  // cl_kernel -> WatchedKernel
 constinit HandleMap g_queues;   // cl_command_queue -> Queue
 
-// A queue that can be timed.
+// A queue that tacho knows.
 struct Queue {
+  bool timed;   // it has profiling
   bool forced;  // the program did not ask for profiling
   uint32_t words;
   cl_queue_properties asked[32];  // the list of properties as the program gave it
@@ -133,17 +137,6 @@ struct Operation {
   uint64_t bytes;
   bool blocking;
 };
-
-#define TACHO_ROW(kind, name)                               \
-  ([] {                                                     \
-    static constinit std::atomic<WatchRow*> kept{nullptr};  \
-    WatchRow* found = kept.load(std::memory_order_relaxed); \
-    if (__builtin_expect(found == nullptr, 0)) {            \
-      found = find_row(WatchKind::kind, kDomain, name);     \
-      kept.store(found, std::memory_order_relaxed);         \
-    }                                                       \
-    return found;                                           \
-  }())
 
 WatchedKernel* kernel_of(cl_kernel handle) {
   if (void* const known = g_kernels.find(handle)) return static_cast<WatchedKernel*>(known);
@@ -289,6 +282,25 @@ Operation describe(Of<&D::clEnqueueSVMMemFill>, cl_command_queue, void*, const v
   return {TACHO_ROW(kFill, "fill"), bytes, false};
 }
 
+void keep_queue(cl_command_queue handle, bool forced, const cl_queue_properties* asked);
+
+// Whether the runtime tells times of what is in the queue.
+bool can_be_timed(cl_command_queue handle) {
+  const auto* queue = static_cast<const Queue*>(g_queues.find(handle));
+  if (queue != nullptr || !g_late) return queue != nullptr && queue->timed;
+  cl_command_queue_properties properties = 0;
+  if (handle == nullptr ||
+      g_next.clGetCommandQueueInfo(handle, CL_QUEUE_PROPERTIES, sizeof properties, &properties, nullptr) != CL_SUCCESS)
+    return false;
+  keep_queue(handle, false, nullptr);
+  const Guard guard(g_own->objects);
+  auto* const kept = static_cast<Queue*>(g_queues.find(handle));
+  if (kept == nullptr) return false;
+  kept->timed = (properties & CL_QUEUE_PROFILING_ENABLE) != 0;
+  if (!kept->timed) g_process->untimed.fetch_add(1, std::memory_order_relaxed);
+  return kept->timed;
+}
+
 // The hook of a function that puts an operation into a queue
 
 // Where `cl_event*`, the event for the program, stands among the parameters.
@@ -313,6 +325,8 @@ struct Hook;
 template <auto Member, typename R, typename... A>
 struct Hook<Member, R (*)(A...)> {
   static R CL_API_CALL call(A... args) {
+    if (!g_watched.load(std::memory_order_relaxed)) return (g_next.*Member)(args...);
+    const uint32_t stay = g_stay.load(std::memory_order_relaxed);
     OwnTime own;
     const Operation operation = describe(Of<Member>{}, args...);
     uint32_t level = 0;
@@ -321,10 +335,11 @@ struct Hook<Member, R (*)(A...)> {
       return (g_next.*Member)(args...);
     }
     const bool due = to_be_timed(*operation.row, level);
-    if (due && g_queues.find(std::get<0>(std::tie(args...))) != nullptr) return timed(own, operation, level, args...);
+    if (due && can_be_timed(std::get<0>(std::tie(args...)))) return timed(own, operation, level, args...);
     own.pause();
     const auto [result, good] = forward(args...);
     own.resume();
+    if (stay != g_stay.load(std::memory_order_relaxed)) return result;
     if (due && good) g_table->header.lost_times.fetch_add(1, std::memory_order_relaxed);
     finish(own, operation, good);
     return result;
@@ -350,6 +365,7 @@ struct Hook<Member, R (*)(A...)> {
     if (operation.blocking) read_after_wait();
   }
   __attribute__((noinline)) static R timed(OwnTime& own, const Operation& operation, uint32_t level, A... args) {
+    const uint32_t stay = g_stay.load(std::memory_order_relaxed);
     own.prepare();
     cl_event event = nullptr;
     auto& wanted = std::get<event_at<A...>()>(std::tie(args...));
@@ -358,6 +374,10 @@ struct Hook<Member, R (*)(A...)> {
     own.pause();
     const auto [result, good] = forward(args...);
     own.resume();
+    if (stay != g_stay.load(std::memory_order_relaxed)) {
+      if (good && !given && event != nullptr) g_next.clReleaseEvent(event);
+      return result;
+    }
     if (good && given) {
       event = *wanted;
       g_next.clRetainEvent(event);
@@ -379,9 +399,12 @@ template <auto Member, typename... A>
 struct Wait<Member, cl_int (*)(A...)> {
   static WatchRow* row();
   static cl_int CL_API_CALL call(A... args) {
+    if (!g_watched.load(std::memory_order_relaxed)) return (g_next.*Member)(args...);
+    const uint32_t stay = g_stay.load(std::memory_order_relaxed);
     const int64_t from = read_clock(CLOCK_MONOTONIC);
     const cl_int result = (g_next.*Member)(args...);
     const int64_t to = read_clock(CLOCK_MONOTONIC);
+    if (stay != g_stay.load(std::memory_order_relaxed)) return result;
     if (WatchRow* const at = row(); at == nullptr) {
       g_table->header.lost_rows.fetch_add(1, std::memory_order_relaxed);
     } else if (result == CL_SUCCESS) {
@@ -415,6 +438,7 @@ void keep_queue(cl_command_queue handle, bool forced, const cl_queue_properties*
   auto* queue = static_cast<Queue*>(g_queues.find(handle));
   if (queue == nullptr) queue = g_queue_slab.take();
   if (queue == nullptr) return;
+  queue->timed = true;
   queue->forced = forced;
   queue->words = 0;
   while (asked != nullptr && queue->words < 29 && asked[queue->words] != 0) queue->words += 2;
@@ -427,8 +451,18 @@ void forget_queue(cl_command_queue handle) {
   if (void* const queue = g_queues.erase(handle)) g_queue_slab.give(static_cast<Queue*>(queue));
 }
 
+// In a program that ran before tacho came, queues stay as the program makes them: it goes on when tacho has left.
+bool makes_queues() {
+  return !g_late && g_watched.load(std::memory_order_relaxed);
+}
+cl_command_queue known_anew(cl_command_queue queue) {
+  if (queue != nullptr) forget_queue(queue);  // of another queue that had this handle before
+  return queue;
+}
+
 cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id device, cl_command_queue_properties asked,
                                           cl_int* code) {
+  if (!makes_queues()) return known_anew(g_next.clCreateCommandQueue(context, device, asked, code));
   const bool forced = (asked & CL_QUEUE_PROFILING_ENABLE) == 0;
   cl_command_queue queue = g_next.clCreateCommandQueue(context, device, asked | CL_QUEUE_PROFILING_ENABLE, code);
   if (queue != nullptr) {
@@ -442,6 +476,7 @@ cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id devic
 
 cl_command_queue CL_API_CALL create_queue_with(cl_context context, cl_device_id device,
                                                const cl_queue_properties* asked, cl_int* code) {
+  if (!makes_queues()) return known_anew(g_next.clCreateCommandQueueWithProperties(context, device, asked, code));
   cl_queue_properties list[32];
   uint32_t words = 0;
   cl_command_queue_properties properties = 0;
@@ -567,16 +602,25 @@ constinit clEnqueueCommandBufferKHR_fn g_next_buffer[kPlatforms] = {};
 template <size_t Place>
 cl_int CL_API_CALL enqueue_buffer(cl_uint count, cl_command_queue* queues, cl_command_buffer_khr buffer, cl_uint waits,
                                   const cl_event* wait_list, cl_event* event) {
+  if (!g_watched.load(std::memory_order_relaxed))
+    return g_next_buffer[Place](count, queues, buffer, waits, wait_list, event);
+  const uint32_t stay = g_stay.load(std::memory_order_relaxed);
   OwnTime own;
   WatchRow* const row = TACHO_ROW(kGraph, "command buffers");
   uint32_t level = 0;
   cl_event mine = nullptr;
-  const bool timed = row != nullptr && to_be_timed(*row, level);
+  const bool due = row != nullptr && to_be_timed(*row, level);
+  const bool timed = due && (!g_late || (count == 1 && queues != nullptr && can_be_timed(queues[0])));
+  if (due && !timed) g_table->header.lost_times.fetch_add(1, std::memory_order_relaxed);
   if (timed) own.prepare();
   cl_event* const where = timed && event == nullptr ? &mine : event;
   own.pause();
   const cl_int result = g_next_buffer[Place](count, queues, buffer, waits, wait_list, where);
   own.resume();
+  if (stay != g_stay.load(std::memory_order_relaxed)) {
+    if (result == CL_SUCCESS && timed && event == nullptr) g_next.clReleaseEvent(mine);
+    return result;
+  }
   WatchHeader& header = g_table->header;
   if (result != CL_SUCCESS) {
     header.failed.fetch_add(1, std::memory_order_relaxed);
@@ -602,7 +646,9 @@ void* buffer_hook(clEnqueueCommandBufferKHR_fn next, std::index_sequence<Place..
   return reinterpret_cast<void*>(next);
 }
 void* hooked_extension(void* found, const char* name) {
-  if (found == nullptr || name == nullptr || strcmp(name, "clEnqueueCommandBufferKHR") != 0) return found;
+  if (found == nullptr || name == nullptr || !g_watched.load(std::memory_order_relaxed) ||
+      strcmp(name, "clEnqueueCommandBufferKHR") != 0)
+    return found;
   return buffer_hook(reinterpret_cast<clEnqueueCommandBufferKHR_fn>(found), std::make_index_sequence<kPlatforms>());
 }
 void* CL_API_CALL extension_of_platform(cl_platform_id platform, const char* name) {
@@ -695,14 +741,22 @@ void install() {
 #undef TACHO_HOOK
 }
 
+bool make_own() {
+  auto* const own = static_cast<OwnState*>(map_pages(sizeof(OwnState)));
+  if (own == nullptr) return false;
+  madvise(own, sizeof(OwnState), MADV_WIPEONFORK);
+  g_own = own;
+  return true;
+}
+
+constinit bool g_is_layer = false;
+
 cl_int init_layer(cl_uint entries, const cl_icd_dispatch* target, cl_uint* entries_ret,
                   const cl_icd_dispatch** layer_ret) {
   if (target == nullptr || entries_ret == nullptr || layer_ret == nullptr) return CL_INVALID_VALUE;
-  if (g_table == nullptr || g_own != nullptr) return CL_INVALID_OPERATION;  // the loader goes on without us
-  auto* const own = static_cast<OwnState*>(map_pages(sizeof(OwnState)));
-  if (own == nullptr) return CL_INVALID_OPERATION;
-  madvise(own, sizeof(OwnState), MADV_WIPEONFORK);
-  g_own = own;
+  // The loader goes on without us.
+  if (!g_watched.load(std::memory_order_relaxed) || g_own != nullptr || !make_own()) return CL_INVALID_OPERATION;
+  g_is_layer = true;
   constexpr auto kEntries = static_cast<cl_uint>(sizeof(cl_icd_dispatch) / sizeof(void*));
   const cl_uint known = entries < kEntries ? entries : kEntries;
   memcpy(static_cast<void*>(&g_next), target, known * sizeof(void*));
@@ -714,6 +768,52 @@ cl_int init_layer(cl_uint entries, const cl_icd_dispatch* target, cl_uint* entri
 }
 
 }  // namespace
+
+// In a program that ran before tacho came (opencl_late.cpp)
+
+const cl_icd_dispatch* opencl_hooks_above(const cl_icd_dispatch& functions) {
+  note_domain(kDomain);
+  if (g_is_layer || (g_own == nullptr && !make_own())) return nullptr;
+  g_next = functions;
+  install();
+  return &g_hooks;
+}
+
+cl_icd_dispatch& opencl_below() {
+  return g_next;
+}
+
+void begin_opencl() {
+  if (g_own == nullptr) return;
+  const Guard guard(g_own->objects);
+  g_kernels.clear();
+  // Handles may mean other queues now. A layer of the loader has seen them all.
+  if (g_is_layer) return;
+  g_queues.for_each([](const void*, void* queue) { g_queue_slab.give(static_cast<Queue*>(queue)); });
+  g_queues.clear();
+}
+
+void drain_opencl() {
+  if (g_own == nullptr) return;
+  constexpr int64_t kPatience = 1'000'000'000;
+  const int64_t begin = read_clock(CLOCK_MONOTONIC);
+  for (;;) {
+    read_times(kMostWaiting);
+    if (g_own->waiting_count.load(std::memory_order_relaxed) == 0) return;
+    if (read_clock(CLOCK_MONOTONIC) - begin > kPatience) break;
+    const timespec moment{0, 1'000'000};
+    nanosleep(&moment, nullptr);
+  }
+  const Guard guard(g_own->waiting_lock);
+  uint32_t count = g_own->waiting_count.load(std::memory_order_relaxed);
+  for (; count > 0; --count) {
+    g_next.clReleaseEvent(g_own->waiting[count - 1].event);
+    g_table->header.pending.fetch_sub(1, std::memory_order_relaxed);
+    g_table->header.lost_times.fetch_add(1, std::memory_order_relaxed);
+  }
+  g_own->waiting_count.store(0, std::memory_order_relaxed);
+}
+
 }  // namespace tacho::capture::watch
 
 TACHO_EXPORT cl_int clGetLayerInfo(cl_layer_info what, size_t size, void* value, size_t* size_ret) {

@@ -6,17 +6,27 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "capture/room/lock.h"
+
 namespace tacho::capture::watch {
 
+namespace {
+constinit event::WatchProcess g_no_place = {};
+constinit std::atomic<bool> g_ends{false};  // nothing is timed any more
+constinit LockWord g_rows_lock{0};          // of all kernels' rows, where they change
+}  // namespace
+
 constinit WatchTable* g_table = nullptr;
+constinit event::WatchProcess* g_process = &g_no_place;
+constinit std::atomic<uint32_t> g_stay{0};
+constinit std::atomic<bool> g_watched{false};
+constinit bool g_late = false;
 
 namespace {
 
-constinit event::WatchProcess* g_process = nullptr;
 constinit WatchedKernel g_kernels[event::kWatchNames + 1] = {};
 constinit uint32_t g_names = 0;
 constinit WatchedKernel* g_by_hash[event::kWatchNames * 2] = {};
@@ -36,44 +46,37 @@ uint64_t hash_of(std::string_view text) {
 }
 
 void register_process() {
-  g_process = nullptr;
+  g_process = &g_no_place;
   const auto pid = static_cast<uint32_t>(getpid());
   for (event::WatchProcess& place : g_table->processes) {
     uint32_t none = 0;
     if (place.pid.load(std::memory_order_relaxed) != 0 ||
         !place.pid.compare_exchange_strong(none, pid, std::memory_order_acq_rel))
       continue;
-    prctl(PR_GET_NAME, place.name);
+    if (const int file = open("/proc/self/comm", O_RDONLY | O_CLOEXEC); file >= 0) {
+      const ssize_t size = read(file, place.name, sizeof place.name - 1);
+      place.name[size > 0 && place.name[size - 1] == '\n' ? size - 1 : size > 0 ? size : 0] = '\0';
+      close(file);
+    }
     g_process = &place;
     return;
   }
   g_table->header.refused_processes.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Maps the table and registers this process, before main().
+// Before main(), in a program that tacho starts.
 __attribute__((constructor)) void begin() {
   const char* const path = getenv(event::kWatchVariable);
   if (path == nullptr || *path == '\0') return;
-  const int file = open(path, O_RDWR | O_CLOEXEC);
-  if (file < 0) return;  // tacho has ended: this program outlives it
-  struct stat status {};
-  void* at = MAP_FAILED;
-  if (fstat(file, &status) == 0 && status.st_size == static_cast<off_t>(sizeof(WatchTable)))
-    at = mmap(nullptr, sizeof(WatchTable), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  close(file);
-  if (at == MAP_FAILED) return;
-  auto* const table = static_cast<WatchTable*>(at);
-  if (table->header.magic != event::kWatchMagic || table->header.size != sizeof(WatchTable)) {
-    munmap(at, sizeof(WatchTable));
-    return;
-  }
-  g_table = table;
-  register_process();
-  pthread_atfork(nullptr, nullptr, register_process);
+  if (take_table(path) != nullptr) return;  // tacho has ended: this program outlives it
+  g_watched.store(true, std::memory_order_release);
+  pthread_atfork(nullptr, nullptr, [] {
+    if (!g_late) register_process();
+  });
 }
 
 __attribute__((destructor)) void finish() {
-  if (g_process != nullptr) g_process->ended.store(1, std::memory_order_relaxed);
+  g_process->ended.store(1, std::memory_order_relaxed);
 }
 
 // Whether another process that is filling the row gets ready within a moment.
@@ -130,6 +133,52 @@ WatchRow* find_row_of(WatchKind kind, uint32_t domain, const WatchedName& name, 
 
 }  // namespace
 
+const char* take_table(const char* path) {
+  const int file = open(path, O_RDWR | O_CLOEXEC);
+  if (file < 0) return "it may not open tacho's table of sums";
+  struct stat status {};
+  void* at = MAP_FAILED;
+  if (fstat(file, &status) == 0 && status.st_size == static_cast<off_t>(sizeof(WatchTable)))
+    // Rows that are in use stay where they are.
+    at = mmap(g_table, sizeof(WatchTable), PROT_READ | PROT_WRITE, MAP_SHARED | (g_table != nullptr ? MAP_FIXED : 0),
+              file, 0);
+  close(file);
+  if (at == MAP_FAILED) return "it may not map tacho's table of sums";
+  auto* const table = static_cast<WatchTable*>(at);
+  if (table->header.magic != event::kWatchMagic || table->header.size != sizeof(WatchTable)) {
+    if (g_table != nullptr)
+      drop_table();
+    else
+      munmap(at, sizeof(WatchTable));
+    return "another version of tacho's library is in it from an earlier tacho watch; start the program anew, or watch "
+           "it with that version";
+  }
+  g_table = table;
+  g_ends.store(false, std::memory_order_relaxed);
+  register_process();
+  return nullptr;
+}
+
+void drop_table() {
+  g_process = &g_no_place;
+  if (g_table == nullptr) return;
+  // In place of pages that are there, so it needs no room.
+  static_cast<void>(mmap(g_table, sizeof(WatchTable), PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0));
+}
+
+void end_timing() {
+  g_ends.store(true, std::memory_order_relaxed);
+}
+
+WatchRow* KeptRow::look_up(WatchKind kind, uint32_t domain, std::string_view name) {
+  const uint64_t stay = g_stay.load(std::memory_order_acquire);
+  WatchRow* const row = find_row(kind, domain, name);
+  if (row != nullptr)
+    kept_.store(stay << 32 | static_cast<uint64_t>(row - g_table->rows + 1), std::memory_order_relaxed);
+  return row;
+}
+
 WatchRow* find_row(WatchKind kind, uint32_t domain, std::string_view name) {
   return find_row_of(kind, domain, {name.data(), static_cast<uint32_t>(name.size()), hash_of(name)}, {});
 }
@@ -143,6 +192,7 @@ void WatchedKernel::name(const WatchedName& name, uint32_t domain) {
 
 WatchRow* WatchedKernel::row(const WatchedShape& shape) {
   if (hash_ == 0) return &g_table->rows[0];
+  const uint32_t stay = g_stay.load(std::memory_order_acquire);
   const uint32_t known = shapes_.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < known; ++i)
     if (known_[i].shape == shape) return known_[i].row;
@@ -151,23 +201,34 @@ WatchRow* WatchedKernel::row(const WatchedShape& shape) {
     WatchRow* rest = rest_.load(std::memory_order_relaxed);
     if (rest == nullptr) {
       rest = find_row_of(WatchKind::kKernel, domain_, name, {});
-      rest_.store(rest, std::memory_order_relaxed);
+      const Guard guard(g_rows_lock);
+      if (stay == g_stay.load(std::memory_order_relaxed)) rest_.store(rest, std::memory_order_relaxed);
     }
     return rest;
   }
   WatchRow* const row = find_row_of(WatchKind::kKernel, domain_, name, shape);
   // One thread at a time adds a shape; another finds its row in the table once more.
-  if (adding_.exchange(1, std::memory_order_acquire) == 0) {
+  if (try_lock(g_rows_lock)) {
     const uint32_t last = shapes_.load(std::memory_order_relaxed);
-    bool there = last == event::kWatchShapes;
+    bool there = last == event::kWatchShapes || stay != g_stay.load(std::memory_order_relaxed);
     for (uint32_t i = 0; i < last; ++i) there = there || known_[i].shape == shape;
     if (!there) {
       known_[last] = {shape, row};
       shapes_.store(last + 1, std::memory_order_release);
     }
-    adding_.store(0, std::memory_order_release);
+    unlock(g_rows_lock);
   }
   return row;
+}
+
+void WatchedKernel::forget_rows() {
+  shapes_.store(0, std::memory_order_relaxed);
+  rest_.store(nullptr, std::memory_order_relaxed);
+}
+
+void forget_all_rows() {
+  const Guard guard(g_rows_lock);
+  for (WatchedKernel& kernel : g_kernels) kernel.forget_rows();
 }
 
 WatchedKernel* kernel_named(std::string_view name, uint32_t domain) {
@@ -197,6 +258,7 @@ bool is_due(WatchRow& row, uint64_t count, uint64_t next, uint32_t& level) {
     if (count > from) row.levels[before].count.fetch_add(count - from, std::memory_order_relaxed);
     row.level.store(level, std::memory_order_relaxed);
   }
+  if (g_ends.load(std::memory_order_relaxed)) return false;
   const event::WatchTiming timing = header.timing.load(std::memory_order_relaxed);
   if (timing == event::WatchTiming::kOn || (timing == event::WatchTiming::kFirst && count < event::kWatchFirst))
     return true;
@@ -209,6 +271,7 @@ void add_time(WatchRow& row, uint32_t level, uint64_t ns) {
   const auto time = static_cast<double>(ns);
   sums.timed.fetch_add(1, std::memory_order_relaxed);
   sums.time.fetch_add(ns, std::memory_order_relaxed);
+  if (row.kind != WatchKind::kWait) g_process->time.fetch_add(ns << level, std::memory_order_relaxed);
   double squares = sums.squares.load(std::memory_order_relaxed);
   while (!sums.squares.compare_exchange_weak(squares, squares + time * time, std::memory_order_relaxed)) {
   }
@@ -230,7 +293,7 @@ void add_bound(WatchRow& row, uint32_t level, uint64_t ns) {
 }
 
 void note_domain(uint32_t domain) {
-  if (g_process != nullptr) g_process->domains.fetch_or(1u << domain, std::memory_order_relaxed);
+  g_process->domains.fetch_or(1u << domain, std::memory_order_relaxed);
 }
 
 }  // namespace tacho::capture::watch

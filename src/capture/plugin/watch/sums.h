@@ -13,6 +13,22 @@ using event::WatchHeader, event::WatchKind, event::WatchLevel, event::WatchRow, 
 
 /// nullptr when tacho does not watch this process. Set before the program's own code runs.
 extern WatchTable* g_table;
+/// This process's place in it; one that nobody reads where there was no room. Never nullptr.
+extern constinit event::WatchProcess* g_process;
+/// Grows when tacho comes to this process while it runs, and when it leaves it: rows that were found before are not
+/// those of now, and what began before is not counted.
+extern constinit std::atomic<uint32_t> g_stay;
+/// False before tacho comes to a process that runs, and after it has left.
+extern constinit std::atomic<bool> g_watched;
+/// tacho came to this process while it ran.
+extern constinit bool g_late;
+
+/// Takes the table at `path` and a place in its list of processes. nullptr, or why not.
+const char* take_table(const char* path);
+/// Puts pages that nobody reads in the table's place: calls that are still on their way end there.
+void drop_table();
+/// No operation that begins from now on is timed.
+void end_timing();
 
 /// Every watched operation of a kind and shape, in work-items or threads; all 0 when it has none.
 struct WatchedShape {
@@ -31,6 +47,26 @@ struct WatchedName {
 /// full. Never waits.
 WatchRow* find_row(WatchKind kind, uint32_t domain, std::string_view name);
 
+/// A row other than a kernel's that a place in the code looks up once in each stay.
+class KeptRow {
+ public:
+  WatchRow* find(WatchKind kind, uint32_t domain, std::string_view name) {
+    const uint64_t kept = kept_.load(std::memory_order_relaxed);
+    if (__builtin_expect(kept >> 32 == g_stay.load(std::memory_order_relaxed) && (kept & UINT32_MAX) != 0, 1))
+      return &g_table->rows[(kept & UINT32_MAX) - 1];
+    return look_up(kind, domain, name);
+  }
+
+ private:
+  WatchRow* look_up(WatchKind kind, uint32_t domain, std::string_view name);
+  std::atomic<uint64_t> kept_{0};  // the stay, and the row's number plus 1
+};
+#define TACHO_ROW(kind, name)                         \
+  ([] {                                               \
+    static constinit KeptRow kept;                    \
+    return kept.find(WatchKind::kind, kDomain, name); \
+  }())
+
 /// The rows of one kernel, by shape.
 class WatchedKernel {
  public:
@@ -38,6 +74,8 @@ class WatchedKernel {
   /// Never nullptr: row 0 when the table is full.
   WatchRow* row(const WatchedShape& shape);
   uint64_t hash() const { return hash_; }
+  /// Its rows are those of another stay.
+  void forget_rows();
 
  private:
   struct Known {
@@ -50,12 +88,13 @@ class WatchedKernel {
   uint32_t domain_ = 0;
   std::atomic<uint32_t> shapes_{0};
   std::atomic<WatchRow*> rest_{nullptr};
-  std::atomic<uint32_t> adding_{0};
   Known known_[event::kWatchShapes] = {};
 };
 /// The kernels of this process by name; the same object for all kernels beyond event::kWatchNames, whose row is row 0.
 /// Call it under a lock.
 WatchedKernel* kernel_named(std::string_view name, uint32_t domain);
+/// After take_table() in a process that had another one before.
+void forget_all_rows();
 
 /// Decides whether the next operation of the row is timed; if so, `level` says for how many it stands.
 bool is_due(WatchRow& row, uint64_t count, uint64_t next, uint32_t& level);
@@ -66,7 +105,10 @@ inline bool to_be_timed(WatchRow& row, uint32_t& level) {
 /// After the operation was accepted by the runtime.
 inline void count_operation(WatchRow& row, uint64_t bytes) {
   row.count.fetch_add(1, std::memory_order_relaxed);
-  if (bytes != 0) row.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  if (row.kind <= WatchKind::kGraph) g_process->launches.fetch_add(1, std::memory_order_relaxed);
+  if (bytes == 0) return;
+  row.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  if (row.kind == WatchKind::kCopy) g_process->bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 /// A timed operation took `ns`.
 void add_time(WatchRow& row, uint32_t level, uint64_t ns);

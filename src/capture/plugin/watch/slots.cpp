@@ -1,0 +1,322 @@
+// Finding and changing words of loaded libraries (slots.h). Everything is looked at under the loader's lock
+// (dl_iterate_phdr), so that no library goes meanwhile; nothing in there calls the loader.
+#include "capture/plugin/watch/slots.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "capture/room/loaded.h"
+#include "capture/room/pages.h"
+#include "event/watch_table.h"
+#include "tape/attach_block.h"
+
+namespace tacho::capture::watch {
+namespace {
+
+constexpr uintptr_t kPage = 4096;
+
+struct Mapping {
+  uintptr_t begin, end;
+  int rights;
+};
+// What /proc/self/maps shows, in its order: by address.
+struct Mappings {
+  static constexpr size_t kMost = 1 << 16;
+  size_t count;
+  Mapping all[kMost];
+};
+
+bool read_mappings(Mappings& into) {
+  into.count = 0;
+  const int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  char text[4096];
+  uintptr_t number = 0, begin = 0;
+  int rights = 0, field = 0;  // 0: begin, 1: end, 2: rights, 3: the rest of the line
+  for (ssize_t size; (size = read(file, text, sizeof text)) > 0;)
+    for (ssize_t i = 0; i < size; ++i) {
+      const char c = text[i];
+      if (c == '\n') {
+        if (field == 3 && into.count < Mappings::kMost) into.all[into.count++] = {begin, number, rights};
+        number = 0, rights = 0, field = 0;
+      } else if (field == 0 && c == '-') {
+        begin = number, number = 0, field = 1;
+      } else if (field < 2 && c == ' ') {
+        field = 2;
+      } else if (field < 2) {
+        number = number << 4 | static_cast<uintptr_t>(c <= '9' ? c - '0' : c - 'a' + 10);
+      } else if (field == 2) {
+        if (c == 'r') rights |= PROT_READ;
+        if (c == 'w') rights |= PROT_WRITE;
+        if (c == 'x') rights |= PROT_EXEC;
+        if (c == ' ') field = 3;
+      }
+    }
+  close(file);
+  return into.count != 0;
+}
+
+// Words that were changed, for ever: a library that went away is only one that is not met again.
+struct Changed {
+  void** at;
+  void* own;
+};
+constexpr size_t kMostChanged = 1 << 15;
+constinit Changed* g_changed = nullptr;
+constinit size_t g_changed_count = 0;
+
+void* own_of(void** at) {
+  for (size_t i = g_changed_count; i-- > 0;)
+    if (g_changed[i].at == at) return g_changed[i].own;
+  return nullptr;
+}
+bool remember(void** at, void* own) {
+  for (size_t i = 0; i < g_changed_count; ++i)
+    if (g_changed[i].at == at) {
+      g_changed[i].own = own;
+      return true;
+    }
+  if (g_changed_count == kMostChanged) return false;
+  g_changed[g_changed_count++] = {at, own};
+  return true;
+}
+
+bool put(void** at, void* value, const Mapping& mapping) {
+  const bool closed = (mapping.rights & PROT_WRITE) == 0;
+  auto* const page = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(at) & ~(kPage - 1));
+  if (closed && mprotect(page, kPage, mapping.rights | PROT_WRITE) != 0) return false;
+  __atomic_store_n(at, value, __ATOMIC_RELEASE);
+  if (closed) mprotect(page, kPage, mapping.rights);
+  return true;
+}
+
+// Libraries whose words stay: tacho's, libc's, the driver's own, and tools that work below its functions.
+bool is_left_alone(const dl_phdr_info& object) {
+  const char* const path = object.dlpi_name != nullptr ? object.dlpi_name : "";
+  const char* const slash = strrchr(path, '/');
+  const char* const name = slash != nullptr ? slash + 1 : path;
+  static constexpr const char* kNames[] = {
+      "libcuda.so", "libcuda-", "libcudadebugger", "libnvidia-", "libcupti.so", "libnvperf_host", "libc.so", "libc-2",
+      "libdl.so",   "libdl-2",  "libpthread",      "ld-linux",   "ld-2",        "linux-vdso",     "libtacho"};
+  for (const char* const each : kNames)
+    if (strncmp(name, each, strlen(each)) == 0) return true;
+  return exported_by(object, event::kWatchEntry) != nullptr || exported_by(object, tape::kAttachEntry) != nullptr;
+}
+
+// Looks at words of libraries' data.
+class Walk {
+ public:
+  /// In a child of fork() it must not be used: another thread may have held the loader's lock.
+  template <typename Object>
+  static bool over_objects(Object object) {
+    auto* const mappings = static_cast<Mappings*>(map_pages(sizeof(Mappings)));
+    if (mappings == nullptr) return false;
+    struct State {
+      Walk walk;
+      Object& object;
+      bool begun, good;
+    } state{Walk(*mappings), object, false, true};
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, size_t, void* data) {
+          auto& all = *static_cast<State*>(data);
+          // Under the lock: no library comes or goes from here on.
+          if (!all.begun) all.good = read_mappings(all.walk.mappings_);
+          all.begun = true;
+          if (all.good && !is_left_alone(*info)) all.object(all.walk, *info);
+          return all.good ? 0 : 1;
+        },
+        &state);
+    const bool good = state.good;
+    munmap(mappings, sizeof(Mappings));
+    return good;
+  }
+
+  /// Calls body(word, mapping) for the object's words that may be changed and that anything has been written into.
+  template <typename Body>
+  void over_words(const dl_phdr_info& object, Body body) const {
+    for (int i = 0; i < object.dlpi_phnum; ++i) {
+      const ElfW(Phdr)& part = object.dlpi_phdr[i];
+      if (part.p_type != PT_LOAD || (part.p_flags & PF_W) == 0) continue;
+      const uintptr_t begin = object.dlpi_addr + part.p_vaddr, end = begin + part.p_memsz;
+      for (size_t at = first_behind(begin); at < mappings_.count && mappings_.all[at].begin < end; ++at) {
+        const Mapping& mapping = mappings_.all[at];
+        if ((mapping.rights & PROT_READ) == 0) continue;
+        over_present(begin > mapping.begin ? begin : mapping.begin, end < mapping.end ? end : mapping.end,
+                     [&](void** word) { body(word, mapping); });
+      }
+    }
+  }
+
+  /// nullptr where there is none.
+  const Mapping* mapping_of(const void* address) const {
+    const auto wanted = reinterpret_cast<uintptr_t>(address);
+    const size_t at = first_behind(wanted);
+    return at < mappings_.count && mappings_.all[at].begin <= wanted ? &mappings_.all[at] : nullptr;
+  }
+
+  ~Walk() {
+    if (pagemap_ >= 0) close(pagemap_);
+  }
+  Walk(const Walk&) = delete;
+  Walk& operator=(const Walk&) = delete;
+
+ private:
+  explicit Walk(Mappings& mappings) : mappings_(mappings), pagemap_(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)) {}
+
+  // The first mapping that ends behind the address.
+  size_t first_behind(uintptr_t address) const {
+    size_t low = 0, high = mappings_.count;
+    while (low < high) {
+      const size_t middle = (low + high) / 2;
+      if (mappings_.all[middle].end <= address)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low;
+  }
+
+  // Pages that nobody has written to are not touched: they hold no address of a running program.
+  template <typename Body>
+  void over_present(uintptr_t begin, uintptr_t end, Body body) const {
+    constexpr size_t kAtOnce = 512;
+    uint64_t entries[kAtOnce];
+    for (uintptr_t page = begin & ~(kPage - 1); page < end; page += kAtOnce * kPage) {
+      const auto place = static_cast<off_t>(page / kPage * sizeof *entries);
+      const ssize_t size = pagemap_ >= 0 ? pread(pagemap_, entries, sizeof entries, place) : -1;
+      for (size_t i = 0; i < kAtOnce && page + i * kPage < end; ++i) {
+        constexpr uint64_t kThere = uint64_t{3} << 62;  // in memory, or swapped out
+        const bool known = size >= static_cast<ssize_t>((i + 1) * sizeof *entries);
+        if (known && (entries[i] & kThere) == 0) continue;
+        const uintptr_t from = page + i * kPage, to = from + kPage < end ? from + kPage : end;
+        for (uintptr_t at = ((from > begin ? from : begin) + 7) & ~uintptr_t{7}; at + 8 <= to; at += 8)
+          body(reinterpret_cast<void**>(at));
+      }
+    }
+  }
+
+  Mappings& mappings_;
+  int pagemap_;
+};
+
+// Hooks by what a word holds.
+class ByValue {
+ public:
+  enum class Key { kFound, kHook };
+  ByValue(const SlotHook* hooks, size_t count, Key key) : count_(count < kMostSlotHooks ? count : kMostSlotHooks) {
+    for (size_t i = 0; i < count_; ++i) {
+      const auto value = reinterpret_cast<uintptr_t>(key == Key::kFound ? hooks[i].found : hooks[i].hook);
+      size_t at = i;
+      for (; at > 0 && all_[at - 1].value > value; --at) all_[at] = all_[at - 1];
+      all_[at] = {value, &hooks[i]};
+    }
+  }
+  const SlotHook* find(const void* word) const {
+    const auto value = reinterpret_cast<uintptr_t>(word);
+    if (count_ == 0 || value < all_[0].value || value > all_[count_ - 1].value) return nullptr;
+    size_t low = 0, high = count_;
+    while (low < high) {
+      const size_t middle = (low + high) / 2;
+      if (all_[middle].value < value)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low < count_ && all_[low].value == value ? all_[low].hook : nullptr;
+  }
+
+ private:
+  struct Each {
+    uintptr_t value;
+    const SlotHook* hook;
+  };
+  size_t count_;
+  Each all_[kMostSlotHooks];
+};
+
+// The slots of calls into other libraries that have not been made yet: they lead to the loader, which would bind them.
+template <typename Body>
+void over_unbound_calls(const dl_phdr_info& object, Body body) {
+  const ElfW(Dyn)* dynamic = nullptr;
+  for (int i = 0; i < object.dlpi_phnum; ++i)
+    if (object.dlpi_phdr[i].p_type == PT_DYNAMIC)
+      dynamic = reinterpret_cast<const ElfW(Dyn)*>(object.dlpi_addr + object.dlpi_phdr[i].p_vaddr);
+  const ElfW(Sym)* symbols = nullptr;
+  const char* names = nullptr;
+  const ElfW(Rela)* calls = nullptr;
+  size_t bytes = 0;
+  for (; dynamic != nullptr && dynamic->d_tag != DT_NULL; ++dynamic) {
+    const uintptr_t at =
+        dynamic->d_un.d_ptr < object.dlpi_addr ? object.dlpi_addr + dynamic->d_un.d_ptr : dynamic->d_un.d_ptr;
+    if (dynamic->d_tag == DT_SYMTAB) symbols = reinterpret_cast<const ElfW(Sym)*>(at);
+    if (dynamic->d_tag == DT_STRTAB) names = reinterpret_cast<const char*>(at);
+    if (dynamic->d_tag == DT_JMPREL) calls = reinterpret_cast<const ElfW(Rela)*>(at);
+    if (dynamic->d_tag == DT_PLTRELSZ) bytes = dynamic->d_un.d_val;
+  }
+  if (symbols == nullptr || names == nullptr || calls == nullptr) return;
+  const auto is_inside = [&](const void* address) {
+    for (int i = 0; i < object.dlpi_phnum; ++i) {
+      const ElfW(Phdr)& part = object.dlpi_phdr[i];
+      if (part.p_type == PT_LOAD &&
+          reinterpret_cast<uintptr_t>(address) - (object.dlpi_addr + part.p_vaddr) < part.p_memsz)
+        return true;
+    }
+    return false;
+  };
+  for (size_t i = 0; i < bytes / sizeof *calls; ++i) {
+    if (ELF64_R_TYPE(calls[i].r_info) != R_X86_64_JUMP_SLOT) continue;
+    const ElfW(Sym)& symbol = symbols[ELF64_R_SYM(calls[i].r_info)];
+    auto** const slot = reinterpret_cast<void**>(object.dlpi_addr + calls[i].r_offset);
+    if (symbol.st_shndx == SHN_UNDEF && is_inside(*slot)) body(names + symbol.st_name, slot);
+  }
+}
+
+}  // namespace
+
+SlotCount lead_slots(const SlotHook* hooks, size_t count) {
+  SlotCount result;
+  if (g_changed == nullptr) g_changed = static_cast<Changed*>(map_pages(kMostChanged * sizeof(Changed)));
+  if (g_changed == nullptr) {
+    result.looked = false;
+    return result;
+  }
+  const ByValue by_found(hooks, count, ByValue::Key::kFound);
+  const auto lead = [&](void** word, const SlotHook& hook, const Mapping& mapping) {
+    if (remember(word, *word) && put(word, hook.hook, mapping))
+      ++result.led;
+    else
+      ++result.refused;
+  };
+  result.looked = Walk::over_objects([&](const Walk& walk, const dl_phdr_info& object) {
+    walk.over_words(object, [&](void** word, const Mapping& mapping) {
+      if (const SlotHook* const hook = by_found.find(__atomic_load_n(word, __ATOMIC_RELAXED)))
+        lead(word, *hook, mapping);
+    });
+    over_unbound_calls(object, [&](const char* name, void** slot) {
+      if (strncmp(name, "cu", 2) != 0 && strcmp(name, "dlsym") != 0) return;
+      for (size_t i = 0; i < count; ++i)
+        if (hooks[i].symbol != nullptr && strcmp(hooks[i].symbol, name) == 0)
+          if (const Mapping* const mapping = walk.mapping_of(slot)) return lead(slot, hooks[i], *mapping);
+    });
+  });
+  return result;
+}
+
+void lead_back(const SlotHook* hooks, size_t count) {
+  const ByValue by_hook(hooks, count, ByValue::Key::kHook);
+  Walk::over_objects([&](const Walk& walk, const dl_phdr_info& object) {
+    walk.over_words(object, [&](void** word, const Mapping& mapping) {
+      const SlotHook* const hook = by_hook.find(__atomic_load_n(word, __ATOMIC_RELAXED));
+      if (hook == nullptr) return;
+      void* const own = own_of(word);
+      put(word, own != nullptr ? own : hook->found, mapping);
+    });
+  });
+}
+
+}  // namespace tacho::capture::watch

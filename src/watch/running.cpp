@@ -1,0 +1,206 @@
+// Entering and leaving programs that run (running.h).
+#include "watch/running.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "attach/intruder.h"
+#include "attach/remote_memory.h"
+#include "attach/target.h"
+#include "base/clock.h"
+#include "launch/signals.h"
+#include "tape/sleep.h"
+
+namespace tacho::watch {
+namespace {
+
+using attach::TargetFacts;
+
+bool same_file(const std::string& one, const std::string& other) {
+  struct stat a {
+  }, b{};
+  return stat(one.c_str(), &a) == 0 && stat(other.c_str(), &b) == 0 && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+}
+
+// A process that tacho is in.
+struct Guest {
+  TargetFacts facts;
+  std::optional<attach::RemoteMemory> memory;  // of the program that it was: exec takes another one
+
+  bool is_gone() const { return memory ? memory->is_gone() : attach::has_ended(facts); }
+  bool runs_another_program() const { return is_gone() && !attach::has_ended(facts); }
+};
+
+class RunningWatch {
+ public:
+  explicit RunningWatch(const RunningOptions& options) : options_(options) {}
+
+  Result<RunningResult> run() {
+    const int64_t began = raw_now();
+    TACHO_TRY(look_at_targets());
+    TACHO_ASSIGN(library_, find_watch_library());
+    // From here on nothing ends tacho before it has left the processes.
+    launch::SignalInbox signals;
+    if (signals.descriptor() < 0) return fail("signalfd: {}", strerror(errno));
+    TACHO_ASSIGN(WatchSegment segment, make_segment());
+    WatchedPrograms programs;
+    programs.descriptor = signals.descriptor();
+    programs.begin = [&]() -> tl::expected<void, launch::LaunchError> {
+      if (Status in = enter_all(segment); !in) return tl::unexpected(launch::LaunchError(std::move(in.error())));
+      if (options_.entered) options_.entered(sentences(began));
+      return {};
+    };
+    const int64_t begin = raw_now();
+    programs.ended = [&] {
+      attach::release_late_threads();
+      const double passed = static_cast<double>(raw_now() - begin) * 1e-9;
+      return asked_to_end(signals) || all_gone() || (options_.duration_s > 0 && passed >= options_.duration_s);
+    };
+    programs.leave = [&] { leave_all(segment); };
+    auto last = watch_table(segment, options_.watch, programs);
+    if (!last) return fail("{}", last.error().message);
+    result_.last = std::move(*last);
+    return std::move(result_);
+  }
+
+ private:
+  // Those that tacho may enter. One table serves them all, in a folder that all see.
+  Status look_at_targets() {
+    Status refused;
+    for (const pid_t pid : options_.processes) {
+      const auto leave_out = [&](const std::string& why) {
+        if (refused) refused = fail("{}", why);
+        left_.push_back(fmt::format("process {} was left out: {}", pid, why));
+      };
+      auto facts = attach::look_at(pid);
+      if (!facts)
+        leave_out(facts.error().message);
+      else if (const Status good = attach::permitted_to_attach(*facts); !good)
+        leave_out(good.error().message);
+      else if (!targets_.empty() && !see_the_same(targets_.front(), *facts))
+        leave_out(fmt::format("it does not see the same files as process {} (containers); watch it by itself",
+                              targets_.front().pid));
+      else
+        targets_.push_back(std::move(*facts));
+    }
+    if (!targets_.empty()) return {};
+    if (options_.processes.size() > 1 && !refused)
+      return fail("none of the {} processes can be watched; the first: {}", options_.processes.size(),
+                  refused.error().message);
+    return refused;
+  }
+
+  static bool see_the_same(const TargetFacts& one, const TargetFacts& other) {
+    return one.own_files == other.own_files && (!one.own_files || same_file(fmt::format("/proc/{}/root/", one.pid),
+                                                                            fmt::format("/proc/{}/root/", other.pid)));
+  }
+
+  Result<WatchSegment> make_segment() {
+    const TargetFacts& first = targets_.front();
+    root_ = first.own_files ? fmt::format("/proc/{}/root", first.pid) : std::string();
+    std::vector<std::string> folders;
+    if (!root_.empty())
+      for (const char* const folder : {"/dev/shm", "/tmp", "/var/tmp", "/run"}) folders.push_back(root_ + folder);
+    TACHO_ASSIGN(WatchSegment segment, WatchSegment::create_in(folders));
+    if (first.users[1] != geteuid() && !segment.give_to(first.users[1], first.groups[1]))
+      return fail("the table of sums cannot be given to the user of process {}: {}", first.pid, strerror(errno));
+    return segment;
+  }
+
+  Status enter_all(WatchSegment& segment) {
+    attach::EnterRequest request;
+    request.library = library_;
+    request.entry = event::kWatchEntry;
+    request.pool = segment.path().substr(root_.size());
+    std::string refused;
+    for (const TargetFacts& target : targets_) {
+      const bool seen = same_file(library_, fmt::format("/proc/{}/root{}", target.pid, library_));
+      request.inner_library = seen ? library_ : std::string();
+      const auto entered = attach::enter(target, request);
+      if (!entered) {
+        refused = entered.error().message;
+        left_.push_back(fmt::format("process {} was left out: {}", target.pid, refused));
+        continue;
+      }
+      segment.set_pid(static_cast<uint32_t>(target.inner_pid), static_cast<uint32_t>(target.pid));
+      stopped_s_ = std::max(stopped_s_, entered->stopped_s);
+      auto memory = attach::RemoteMemory::open(target.pid);
+      guests_.push_back({target, memory ? std::optional(std::move(*memory)) : std::nullopt});
+    }
+    if (guests_.empty()) return fail("{}", refused);
+    return {};
+  }
+
+  // "watching process 4711 after 0.03 s; a thread of it was stopped for 0.9 ms"
+  std::vector<std::string> sentences(int64_t began) const {
+    std::vector<std::string> all = left_;
+    std::string who = guests_.size() == 1 ? "process " : fmt::format("{} processes, ", guests_.size());
+    constexpr size_t kNamed = 8;
+    for (size_t i = 0; i < std::min(guests_.size(), kNamed); ++i)
+      who += fmt::format("{}{}", i == 0 ? "" : ", ", guests_.at(i).facts.pid);
+    if (guests_.size() > kNamed) who += ", ...";
+    all.push_back(fmt::format("watching {} after {:.2f} s; a thread of {} was stopped for {}{:.1f} ms{}", who,
+                              static_cast<double>(raw_now() - began) * 1e-9, guests_.size() == 1 ? "it" : "each",
+                              guests_.size() == 1 ? "" : "at most ", stopped_s_ * 1e3,
+                              options_.duration_s > 0 ? "" : "; Ctrl-C ends it"));
+    return all;
+  }
+
+  static bool asked_to_end(launch::SignalInbox& signals) {
+    bool asked = false;
+    while (const auto signal = signals.next())
+      asked = asked || signal->number == SIGINT || signal->number == SIGTERM || signal->number == SIGHUP ||
+              signal->number == SIGQUIT;
+    return asked;
+  }
+
+  uint32_t gone() const {
+    return static_cast<uint32_t>(
+        std::count_if(guests_.begin(), guests_.end(), [](const Guest& guest) { return guest.is_gone(); }));
+  }
+  bool all_gone() const { return gone() == guests_.size(); }
+
+  // Asks the processes to take everything out, and waits for those that live.
+  void leave_all(WatchSegment& segment) {
+    event::WatchHeader& header = segment.header();
+    header.closed.store(1, std::memory_order_release);
+    tape::wake_all(header.closed);
+    constexpr int64_t kPatience = 10'000'000'000;
+    const int64_t begin = raw_now();
+    for (uint32_t left = 0; (left = header.guests.load(std::memory_order_acquire)) > gone();) {
+      tape::wait_on(header.guests, left, 20'000'000);
+      if (raw_now() - begin < kPatience) continue;
+      result_.warnings.push_back(
+          fmt::format("{} process{} not let tacho go within {} s: a call into a vendor's library does not return; "
+                      "tacho's functions are still in {}",
+                      left, left == 1 ? " has" : "es have", kPatience / 1'000'000'000, left == 1 ? "it" : "them"));
+      break;
+    }
+    for (const Guest& guest : guests_)
+      if (guest.runs_another_program())
+        result_.warnings.push_back(
+            fmt::format("process {} began to run another program (exec), which is not watched", guest.facts.pid));
+  }
+
+  const RunningOptions& options_;
+  RunningResult result_;
+  std::vector<TargetFacts> targets_;
+  std::vector<Guest> guests_;
+  std::vector<std::string> left_;
+  std::string library_, root_;
+  double stopped_s_ = 0;
+};
+
+}  // namespace
+
+Result<RunningResult> watch_running(const RunningOptions& options) {
+  return RunningWatch(options).run();
+}
+
+}  // namespace tacho::watch

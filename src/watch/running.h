@@ -1,0 +1,31 @@
+// Watches programs that already run (`tacho watch PID`): brings libtacho-watch.so into them, and leaves them again.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "watch/session.h"
+
+namespace tacho::watch {
+
+struct RunningOptions {
+  WatchOptions watch;            ///< without a command
+  std::vector<pid_t> processes;  ///< at least one
+  double duration_s = 0;         ///< 0: until a signal or the processes' end
+  /// Called once, when tacho is in the processes, with what is to be said about them, a sentence each.
+  std::function<void(const std::vector<std::string>& sentences)> entered;
+};
+
+struct RunningResult {
+  WatchMoment last;
+  std::vector<std::string> warnings;  ///< of processes that tacho could not leave, and the like
+};
+
+/// Enters the processes, watches them until the time is over, a signal asks for the end or all of them have ended, and
+/// leaves them. Of several processes those that refuse are left out with a sentence. An error: no process is changed.
+/// The calling process must be single-threaded.
+Result<RunningResult> watch_running(const RunningOptions& options);
+
+}  // namespace tacho::watch

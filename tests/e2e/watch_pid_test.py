@@ -1,0 +1,503 @@
+#!/usr/bin/env python3
+"""`tacho watch PID`: the sums of programs that already run: exact from tacho's coming to its leaving, and the programs are left as they were."""
+import fcntl
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+import unittest
+
+import harness
+from harness import BUILD, TACHO, TARGETS
+
+TOLD = TARGETS / "opencl_told"
+FAKE = BUILD / "tests" / "fake_cuda"
+ROUNDS = int(os.environ.get("TACHO_ATTACH_ROUNDS", "8"))
+
+
+def setUpModule():
+    if harness.sanitized():
+        raise unittest.SkipTest("a sanitizer's runtime wants to be the first library of a program")
+
+
+class Told:
+    """A program that does what it is told, and says so."""
+    def __init__(self, *words, **options):
+        self.process = subprocess.Popen([str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options)
+        self.pid = self.process.pid
+        assert self.line() == "ready", words
+
+    def line(self):
+        return self.process.stdout.readline().strip()
+
+    def say(self, text):
+        self.process.stdin.write(text + "\n")
+        self.process.stdin.flush()
+
+    def ask(self, text):
+        self.say(text)
+        return self.line()
+
+
+class Watcher:
+    """tacho in programs, until end()."""
+    def __init__(self, case, *words, begun=True, **options):
+        self.file = case.folder / f"{time.monotonic_ns()}.jsonl"
+        self.process = subprocess.Popen([str(TACHO), "watch", *[str(word) for word in words], "--output-format", "json", "-o", str(self.file)],
+                                        stderr=subprocess.PIPE, text=True, cwd=case.folder, **options)
+        case.addCleanup(self.process.stderr.close)
+        case.addCleanup(self.process.kill)
+        self.case = case
+        self.said = ""
+        while begun and "watching " not in self.said:
+            line = self.process.stderr.readline()
+            case.assertTrue(line, self.said)
+            self.said += line
+
+    def end(self, number=signal.SIGINT):
+        """The last moment."""
+        if number:
+            self.process.send_signal(number)
+        self.process.wait(60)
+        self.said += self.process.stderr.read()
+        self.case.assertEqual(self.process.returncode, 0, self.said)
+        moment = json.loads(self.file.read_text().splitlines()[-1])
+        self.case.assertTrue(moment["final"])
+        self.case.assertEqual(moment["uncounted"], 0)
+        return moment
+
+
+def sums(moment, kind, what="count"):
+    found = {}
+    for row in moment["rows"]:
+        if row["kind"] == kind:
+            found[row["name"]] = found.get(row["name"], 0) + row.get(what, 0)
+    return found
+
+
+class Running(harness.Case):
+    def start(self, *words, **options):
+        program = Told(*words, cwd=self.folder, **options)
+        self.addCleanup(program.process.stdin.close)
+        self.addCleanup(program.process.stdout.close)
+        self.addCleanup(program.process.wait)
+        self.addCleanup(program.process.kill)
+        return program
+
+    def leftovers(self, pid):
+        """What of tacho's is in the process: threads, descriptors, tables."""
+        threads = []
+        for task in os.listdir(f"/proc/{pid}/task"):
+            try:
+                threads.append(pathlib.Path(f"/proc/{pid}/task/{task}/comm").read_text().strip())
+            except OSError:
+                pass  # it has ended meanwhile
+        files = [os.readlink(f"/proc/{pid}/fd/{number}") for number in os.listdir(f"/proc/{pid}/fd")]
+        maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
+        return ([name for name in threads if name.startswith("tacho")], [name for name in files if "tacho" in name], re.findall(r"tacho-watch-\S+", maps))
+
+    def wait_until(self, condition, seconds=20):
+        end = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), end, "it did not happen")
+            time.sleep(0.01)
+
+    def nothing_left(self, program):
+        self.wait_until(lambda: self.leftovers(program.pid) == ([], [], []), 5)
+
+
+class OpenCl(Running):
+    def setUp(self):
+        super().setUp()
+        os.environ.setdefault("POCL_CACHE_DIR", str(BUILD / "pocl-cache"))
+
+    def test_counts_from_coming_to_leaving(self):
+        program = self.start(TOLD)
+        for number in range(ROUNDS):
+            program.ask("run 30")
+            watch = Watcher(self, program.pid)
+            count = 200 + 10 * number
+            self.assertEqual(program.ask(f"run {count}"), "done")
+            moment = watch.end()
+            self.assertEqual(sums(moment, "kernel"), {"mix_up": count})
+            [row] = [row for row in moment["rows"] if row["kind"] == "kernel"]
+            self.assertEqual((row["grid"], row["group"]), ([1024, 1, 1], [64, 1, 1]))
+            self.assertGreater(row["timed"], 64)
+            self.assertEqual(sums(moment, "copy", "bytes"), {"device to host": count // 10 * 4096})
+            self.assertEqual(sums(moment, "wait"), {"clFinish": 1})
+            self.assertEqual((moment["failed"], moment["lost_durations"]), (0, 0))
+            [process] = moment["processes"]
+            self.assertEqual((process["pid"], process["name"], process["launches"], process["copied_bytes"]),
+                             (program.pid, "opencl_told", count, count // 10 * 4096))
+            self.assertGreater(process["time_ns"], 0)
+            self.nothing_left(program)
+        alone = self.start(TOLD)
+        for number in range(ROUNDS):
+            alone.ask("run 30")
+            alone.ask(f"run {200 + 10 * number}")
+        self.assertEqual(program.ask("result"), alone.ask("result"))
+        program.process.stdin.close()
+        self.assertEqual(program.process.wait(20), 0)
+
+    def test_queues_stay_as_they_are(self):
+        program = self.start(TOLD)
+        watch = Watcher(self, program.pid)
+        program.ask("plain 100")
+        self.assertEqual(program.ask("new 50"), "no")
+        self.assertEqual(program.ask("profiling"), "yes no")
+        moment = watch.end()
+        self.assertEqual(sums(moment, "kernel"), {"mix_up": 150})
+        [row] = [row for row in moment["rows"] if row["kind"] == "kernel"]
+        self.assertEqual((row["timed"], row["total_ns"]), (0, None))
+        self.assertTrue(any("queues without profiling" in note for note in moment["notes"]), moment["notes"])
+        self.assertEqual(program.ask("profiling"), "yes no")
+
+    def test_times_are_those_of_a_watched_start(self):
+        program = self.start(TOLD)
+        watch = Watcher(self, program.pid)
+        program.ask("run 3000")
+        late = watch.end()
+        started = self.run_command(TACHO, "watch", "--output-format", "json", "-o", "s.jsonl", "--", TOLD, input=b"run 3000\n")
+        self.assertIn(b"done", started.stdout)
+        first = json.loads((self.folder / "s.jsonl").read_text().splitlines()[-1])
+        averages = [sums(moment, "kernel", "total_ns")["mix_up"] / sums(moment, "kernel")["mix_up"] for moment in (late, first)]
+        self.assertLess(max(averages) / min(averages), 5)  # the machine is shared
+
+    def test_a_forked_child_is_not_watched(self):
+        program = self.start(TOLD)
+        watch = Watcher(self, program.pid)
+        self.assertEqual(program.ask("fork"), "7")
+        program.ask("run 40")
+        moment = watch.end()
+        self.assertEqual(sums(moment, "kernel"), {"mix_up": 40})
+        self.assertIn(f"Process {program.pid} forked a child meanwhile, which is not watched.", moment["notes"])
+
+    def test_several_processes_in_one_table(self):
+        programs = [self.start(TOLD) for _ in range(3)]
+        watch = Watcher(self, *[program.pid for program in programs])
+        for number, program in enumerate(programs):
+            program.ask(f"run {100 * (number + 1)}")
+        moment = watch.end()
+        self.assertEqual(sums(moment, "kernel"), {"mix_up": 600})
+        self.assertEqual({process["pid"]: process["launches"] for process in moment["processes"]},
+                         {program.pid: 100 * (number + 1) for number, program in enumerate(programs)})
+
+    def test_by_name_and_with_children(self):
+        program = self.start(TOLD)
+        shell = subprocess.Popen(["sh", "-c", f"{TOLD}; true"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=self.folder)
+        self.addCleanup(shell.stdout.close)
+        self.addCleanup(shell.wait)
+        self.addCleanup(shell.stdin.close)
+        self.assertEqual(shell.stdout.readline(), "ready\n")
+        watch = Watcher(self, shell.pid, "--children")
+        shell.stdin.write("run 70\n")
+        shell.stdin.flush()
+        self.assertEqual(shell.stdout.readline(), "done\n")
+        program.ask("run 5")  # no child
+        moment = watch.end()
+        self.assertEqual(sums(moment, "kernel"), {"mix_up": 70})
+        self.assertEqual(len(moment["processes"]), 2)
+
+    def test_it_ends_with_the_program(self):
+        program = self.start(TOLD)
+        watch = Watcher(self, program.pid)
+        program.ask("run 60")
+        program.process.stdin.close()
+        self.assertEqual(program.process.wait(20), 0)
+        moment = watch.end(number=None)
+        self.assertEqual(sums(moment, "kernel"), {"mix_up": 60})
+        self.assertTrue(moment["processes"][0]["ended"])
+
+    def test_a_killed_program(self):
+        program = self.start(TOLD)
+        watch = Watcher(self, program.pid)
+        program.ask("run 60")
+        program.process.kill()
+        program.process.wait()
+        self.assertEqual(sums(watch.end(number=None), "kernel"), {"mix_up": 60})
+
+    def test_tacho_is_killed_and_the_program_runs_on(self):
+        program = self.start(TOLD)
+        watch = Watcher(self, program.pid)
+        program.ask("run 60")
+        table = self.leftovers(program.pid)[2][0]
+        watch.process.kill()
+        watch.process.wait()
+        self.nothing_left(program)
+        self.assertEqual(program.ask("run 60"), "done")
+        again = Watcher(self, program.pid)
+        self.assertFalse(os.path.exists(f"/dev/shm/{table}"))
+        program.ask("run 80")
+        self.assertEqual(sums(again.end(), "kernel"), {"mix_up": 80})
+
+    def test_after_a_watched_start_whose_tacho_is_gone(self):
+        starter = subprocess.Popen([str(TACHO), "watch", "-q", "--", str(TOLD)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=self.folder)
+        self.addCleanup(starter.stdout.close)
+        self.addCleanup(starter.stdin.close)
+        self.assertEqual(starter.stdout.readline(), "ready\n")
+        pid = int(pathlib.Path(f"/proc/{starter.pid}/task/{starter.pid}/children").read_text())
+        self.addCleanup(os.kill, pid, signal.SIGKILL)
+        self.one_sentence(self.run_command(TACHO, "watch", str(pid), code=1), "tacho watch has started it and watches it")
+        starter.kill()
+        starter.wait()
+        for count in (50, 90):
+            watch = Watcher(self, pid)
+            starter.stdin.write(f"run {count}\n")
+            starter.stdin.flush()
+            self.assertEqual(starter.stdout.readline(), "done\n")
+            self.assertEqual(sums(watch.end(), "kernel"), {"mix_up": count})
+
+    def test_watch_and_attach_take_turns(self):
+        program = self.start(TOLD)
+        watch = Watcher(self, program.pid)
+        program.ask("run 30")
+        watch.end()
+        tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-o", "a.tacho"], cwd=self.folder, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(tacho.stderr.close)
+        self.assertIn("attached", tacho.stderr.readline())
+        self.one_sentence(self.run_command(TACHO, "watch", str(program.pid), code=1), "tacho attach records it")
+        program.ask("run 40")
+        tacho.send_signal(signal.SIGINT)
+        self.assertEqual(tacho.wait(60), 0)
+        self.assertEqual(self.calls("kernel", "mix_up", "a.tacho"), 40)
+        watch = Watcher(self, program.pid)
+        program.ask("run 50")
+        self.assertEqual(sums(watch.end(), "kernel"), {"mix_up": 50})
+
+    def test_two_at_once(self):
+        program = self.start(TOLD)
+        watch = Watcher(self, program.pid)
+        self.one_sentence(self.run_command(TACHO, "watch", str(program.pid), code=1), "another tacho watches it")
+        program.ask("run 20")
+        self.assertEqual(sums(watch.end(), "kernel"), {"mix_up": 20})
+
+    def test_tables_and_duration(self):
+        program = self.start(TOLD)
+        tacho = subprocess.Popen([str(TACHO), "watch", "--duration", "1.5", str(program.pid)], stderr=subprocess.PIPE, text=True, cwd=self.folder)
+        self.addCleanup(tacho.stderr.close)
+        self.assertRegex(tacho.stderr.readline(), r"watching process \d+ after [\d.]+ s; a thread of it was stopped for [\d.]+ ms$")
+        program.ask("run 120")
+        text = tacho.stderr.read()
+        self.assertEqual(tacho.wait(), 0)
+        self.assertIn(f"tacho watch  process {program.pid} (opencl_told)", text)
+        self.assertRegex(text, r"mix_up 1024/64 +120 ")
+        self.assertRegex(text, rf"{program.pid} +opencl_told +120 ")
+
+    def test_page(self):
+        programs = [self.start(TOLD) for _ in range(2)]
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.environ["TERM"] = "xterm"
+            os.execv(str(TACHO), [str(TACHO), "watch", "--page", "--interval", "0.3", *[str(program.pid) for program in programs]])
+        self.addCleanup(os.close, terminal)
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+        seen = b""
+
+        def until(needle):
+            nonlocal seen
+            end = time.monotonic() + 30
+            while needle not in seen and time.monotonic() < end:
+                if select.select([terminal], [], [], 0.1)[0]:
+                    try:
+                        seen += os.read(terminal, 65536)
+                    except OSError:
+                        break
+            self.assertIn(needle, seen)
+        until(b"launches/s")
+        for program in programs:
+            program.ask("run 50")
+        until(b"mix_up 1024/64")
+        for program in programs:
+            until(str(program.pid).encode())
+        os.write(terminal, b"q")
+        until(b"Copies, waits and memory")
+        while True:
+            try:
+                if not os.read(terminal, 65536):
+                    break
+            except OSError:
+                break
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+        for program in programs:
+            self.nothing_left(program)
+
+
+class Cuda(Running):
+    """On a stand-in driver that counts exactly, by each way in which programs keep its functions."""
+    WAYS = ("table", "dlsym", "linked")
+
+    def driver(self, way):
+        program = FAKE / ("fake_steps_linked" if way == "linked" else "fake_steps")
+        return self.start(program, way, env={**os.environ, "LD_LIBRARY_PATH": str(FAKE / "driver")})
+
+    def report(self, program):
+        report = json.loads(program.ask("report"))
+        self.assertEqual((report["events_in_captures"], report["asked_in_captures"]), (0, 0))
+        return report
+
+    def test_counts_from_coming_to_leaving(self):
+        for way in self.WAYS:
+            with self.subTest(way):
+                program = self.driver(way)
+                for number in range(ROUNDS):
+                    if number % 2 == 0 and (way != "linked" or number > 0):
+                        program.ask("run 50")
+                    before = self.report(program)
+                    watch = Watcher(self, program.pid)
+                    count = 1000 + 10 * number
+                    self.assertEqual(program.ask(f"run {count}"), "done")
+                    moment = watch.end()
+                    after = self.report(program)
+                    self.assertEqual(sums(moment, "kernel"), {"often_1000": count, "seldom_50000": count // 10})
+                    self.assertEqual(sums(moment, "copy"), {"host to device": count // 10, "device to host": count // 10})
+                    self.assertEqual(sum(sums(moment, "copy", "bytes").values()), after["copied"] - before["copied"])
+                    self.assertEqual(sums(moment, "wait"), {"cuStreamSynchronize": after["waits"] - before["waits"]})
+                    self.assertEqual(sums(moment, "allocation", "bytes"), {"device memory": 1 << 20})
+                    self.assertEqual((moment["failed"], moment["lost_durations"]), (0, 0))
+                    # Our events are gone.
+                    self.assertGreater(after["events"], before["events"])
+                    self.assertEqual(after["events"], after["events_destroyed"])
+                    [often] = [row for row in moment["rows"] if row["name"] == "often_1000"]
+                    self.assertGreater(often["timed"], 64)
+                    self.assertLess(abs(often["total_ns"] / often["count"] - 1000), 50)
+                    self.nothing_left(program)
+
+    def test_words_are_as_before(self):
+        for way in self.WAYS:
+            with self.subTest(way):
+                program = self.driver(way)
+                program.ask("run 20")
+                before = self.words(program.pid)
+                watch = Watcher(self, program.pid)
+                self.assertNotEqual(self.words(program.pid), before)
+                watch.end()
+                self.assertEqual(self.words(program.pid), before)
+
+    def words(self, pid):
+        """The writable data of the program's own file."""
+        content = {}
+        with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
+            for line in maps:
+                words = line.split(None, 5)
+                if len(words) > 5 and "fake_steps" in words[5] and "x" not in words[1]:
+                    begin, end = (int(word, 16) for word in words[0].split("-"))
+                    memory.seek(begin)
+                    content[words[0], words[1]] = memory.read(end - begin)
+        return content
+
+    def test_functions_that_are_got_while_tacho_is_there(self):
+        program = self.driver("table")
+        watch = Watcher(self, program.pid)
+        program.ask("again 100")
+        program.ask("kept 100")
+        self.assertEqual(sums(watch.end(), "kernel"), {"often_1000": 400})
+        # The program has kept them where tacho does not look for them.
+        before = self.report(program)["launches"]
+        program.ask("kept 100")
+        self.assertEqual(self.report(program)["launches"], before + 200)
+        watch = Watcher(self, program.pid)
+        program.ask("kept 30")
+        program.ask("run 10")
+        self.assertEqual(sums(watch.end(), "kernel"), {"often_1000": 70, "seldom_50000": 1})
+
+    def test_functions_on_the_heap_are_not_seen(self):
+        program = self.driver("heap")
+        watch = Watcher(self, program.pid)
+        program.ask("run 100")
+        moment = watch.end()
+        self.assertEqual(sums(moment, "kernel"), {})
+
+    def test_a_stream_that_is_being_captured_when_tacho_comes(self):
+        program = self.driver("table")
+        self.assertEqual(program.ask("capture"), "capturing")
+        watch = Watcher(self, program.pid)
+        self.assertEqual(program.ask("go on"), "done")
+        moment = watch.end()
+        self.report(program)
+        self.assertEqual((sums(moment, "kernel"), sums(moment, "graph")), ({}, {"graph 1": 20}))
+
+    def test_a_stream_that_is_being_captured_when_tacho_leaves(self):
+        program = self.driver("dlsym")
+        watch = Watcher(self, program.pid)
+        program.ask("run 100")
+        self.assertEqual(program.ask("capture"), "capturing")
+        moment = watch.end()
+        self.assertEqual(program.ask("go on"), "done")
+        self.report(program)
+        self.assertEqual(sums(moment, "kernel"), {"often_1000": 100, "seldom_50000": 10})
+        watch = Watcher(self, program.pid)
+        program.ask("run 200")
+        moment = watch.end()
+        self.assertEqual(sums(moment, "kernel"), {"often_1000": 200, "seldom_50000": 20})
+        self.assertGreater([row for row in moment["rows"] if row["name"] == "often_1000"][0]["timed"], 64)
+
+    def test_a_forked_child_passes_calls_on(self):
+        program = self.driver("table")
+        watch = Watcher(self, program.pid)
+        program.ask("run 100")
+        self.assertEqual(program.ask("fork 50"), "the child launched")
+        moment = watch.end()
+        self.assertEqual(sums(moment, "kernel"), {"often_1000": 100, "seldom_50000": 10})
+        self.assertIn(f"Process {program.pid} forked a child meanwhile, which is not watched.", moment["notes"])
+
+    def test_another_program_in_the_process(self):
+        program = self.driver("table")
+        watch = Watcher(self, program.pid)
+        program.ask("run 100")
+        program.say("exec")
+        moment = watch.end(number=None)
+        self.assertEqual(sums(moment, "kernel"), {"often_1000": 100, "seldom_50000": 10})
+        self.assertIn("exec", watch.said)
+
+    def test_a_library_that_is_loaded_later(self):
+        """The driver itself: a program that has none yet is watched from the moment that it has."""
+        program = self.folder / "later.py"
+        program.write_text("import ctypes, sys\n"
+                           "print('ready', flush=True)\n"
+                           "sys.stdin.readline()\n"
+                           "cuda = ctypes.CDLL('libcuda.so.1')\n"
+                           "f = ctypes.c_void_p(); cuda.cuModuleGetFunction(ctypes.byref(f), None, b'late_1000')\n"
+                           "for _ in range(30): cuda.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, None, None, None)\n"
+                           "print('done', flush=True)\n"
+                           "sys.stdin.readline()\n")
+        told = self.start("/usr/bin/python3", program, env={**os.environ, "LD_LIBRARY_PATH": str(FAKE / "driver")})
+        watch = Watcher(self, told.pid)
+        self.assertEqual(told.ask("go"), "done")
+        moment = watch.end()
+        self.assertEqual(sums(moment, "kernel"), {"late_1000": 30})
+
+
+class Refusals(Running):
+    def watch(self, *words):
+        return self.run_command(TACHO, "watch", *words, code=1)
+
+    def test_sentences(self):
+        self.one_sentence(self.watch("999999999"), "999999999")
+        self.one_sentence(self.watch("--name", "no_such_program_runs"), "no_such_program_runs")
+        self.one_sentence(self.watch("1", "--interval", "-1"), "--interval")
+        self.one_sentence(self.watch(os.getpid(), "--budget", "200%"), "--budget")
+        self.one_sentence(self.run_command(TACHO, "watch", "--name", "x", "--", "true", code=125), "--name")
+        self.one_sentence(self.run_command(TACHO, "watch", "--duration", "3", "--", "true", code=125), "--duration")
+
+    def test_a_program_that_is_stopped(self):
+        program = self.start("sh", "-c", "echo ready; exec sleep 60")
+        program.process.send_signal(signal.SIGSTOP)
+        self.wait_until(lambda: pathlib.Path(f"/proc/{program.pid}/stat").read_text().split(")")[1].split()[0] == "T")
+        self.one_sentence(self.watch(program.pid), str(program.pid), "stopped")
+
+    def test_a_program_without_a_device(self):
+        program = self.start("sh", "-c", "echo ready; while :; do sleep 0.05; done")
+        watch = Watcher(self, program.pid)
+        moment = watch.end()
+        self.assertIn("No process used a runtime that tacho watch knows.", moment["notes"])
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -27,12 +27,14 @@
 #include <span>
 
 #include "attach/steps.h"
+#include "attach/way_back.h"
 #include "base/clock.h"
 #include "event/schema.h"
 #include "launch/installation.h"
 
 // What runs in the process, wherever it lies. At the stub a new thread begins: %rdi is the AttachBlock. At the return
-// the stopped thread ends its call: it makes one system call that tacho waits for, with the result as its parameter.
+// the stopped thread ends its call: it makes the system call rt_sigreturn (way_back.h), with the result as a parameter.
+// tacho, which waits for that, gives the registers back itself and lets the thread not come so far.
 asm(R"(
   .pushsection .text
   .globl tacho_attach_stub, tacho_attach_return, tacho_attach_end
@@ -70,9 +72,9 @@ tacho_attach_stub:
   jmpq *%rax
 tacho_attach_return:
   movq %rax, %rdi
-  movl $39, %eax
-  syscall
 4:
+  movl $15, %eax
+  syscall
   jmp 4b
 tacho_attach_end:
   .popsection
@@ -100,8 +102,9 @@ void pause_for(int64_t ns) {
 // The functions that are needed in the process, and where not to stop.
 struct Places {
   uint64_t create = 0, open = 0, symbol = 0, error = 0;
-  uint64_t syscall_instruction = 0;
-  uint64_t entry = 0;  // of a library that is there already
+  uint64_t syscall_instruction = 0;  // in libc's syscall(), before its return
+  uint64_t sigreturn = 0;            // where libc makes the system call rt_sigreturn; 0 = not found
+  uint64_t entry = 0;                // of a library that is there already
   std::vector<RemoteModule::Part> unsafe;
 };
 
@@ -127,6 +130,18 @@ constexpr const char* kLocking[] = {"fork",
                                     "__cxa_thread_atexit_impl",
                                     "exit",
                                     "__libc_freeres"};
+
+// mov $15,%rax; syscall: libc's way out of handlers of signals.
+uint64_t find_sigreturn(const RemoteMemory& memory, const RemoteModule& libc) {
+  constexpr std::string_view kCode("\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", 9);
+  constexpr size_t kMost = size_t{16} << 20;
+  for (const RemoteModule::Part& part : libc.code) {
+    std::string code(std::min<uint64_t>(part.end - part.begin, kMost), '\0');
+    if (!memory.read(part.begin, code.data(), code.size())) continue;
+    if (const size_t at = code.find(kCode); at != std::string::npos) return part.begin + at;
+  }
+  return 0;
+}
 
 Result<Places> find_places(const RemoteMemory& memory, const std::vector<RemoteModule>& modules,
                            const TargetFacts& facts, std::string_view entry) {
@@ -170,6 +185,7 @@ Result<Places> find_places(const RemoteMemory& memory, const std::vector<RemoteM
         if (const size_t at = code.find("\x0f\x05"); at != std::string::npos)
           places.syscall_instruction = call->begin + at;
     }
+    places.sigreturn = find_sigreturn(memory, module);
     add_functions(kAllocating, module);
     add_functions(kLocking, module);
   }
@@ -191,6 +207,24 @@ Result<Places> find_places(const RemoteMemory& memory, const std::vector<RemoteM
   return places;
 }
 
+// Mappings that threads may have as stacks, as the kernel lists them.
+struct Mapping {
+  uint64_t begin, end;
+  bool main_stack;
+};
+std::vector<Mapping> stacks_of(pid_t process) {
+  std::vector<Mapping> stacks;
+  std::ifstream maps(fmt::format("/proc/{}/maps", process));
+  for (std::string line; std::getline(maps, line);) {
+    char* end = nullptr;
+    const uint64_t begin = strtoull(line.c_str(), &end, 16);
+    if (*end != '-') continue;
+    const uint64_t past = strtoull(end + 1, &end, 16);
+    if (strncmp(end, " rw", 3) == 0) stacks.push_back({begin, past, line.ends_with("[stack]")});
+  }
+  return stacks;
+}
+
 // A stopped thread. The destructor gives it back as it was found.
 class StoppedThread {
  public:
@@ -203,8 +237,9 @@ class StoppedThread {
 
   /// True where pthread_create needs no lock that this thread may hold.
   bool is_safe(const RemoteMemory& memory, const Places& places) const;
-  /// Blocks the thread's signals, so that no handler of the program runs meanwhile.
-  bool block_signals();
+  /// Prepares the way back on the thread's own stack, before it is made to do anything. Without one, on stacks that are
+  /// not the system's (coroutines), the thread goes nowhere if tacho is killed before create_thread() has begun.
+  void prepare_way_back(const RemoteMemory& memory, const Places& places, const std::vector<Mapping>& stacks);
   /// A system call by the thread; -errno for a refusal.
   Result<int64_t> call_kernel(const Places& places, long number, std::array<uint64_t, 6> parameters);
   /// pthread_create(&created, nullptr, stub, block) on a stack of its own; its result.
@@ -220,11 +255,15 @@ class StoppedThread {
     int64_t since = 0;
     user_regs_struct registers{};
     uint64_t mask = 0;
+    uint64_t way_back = 0;  // 0 = none
     bool masked = false, changed = false, at_event = true;
     size_t vector_bytes = 0;
     std::array<std::byte, 16 * 1024> vectors{};
   };
   StoppedThread() = default;
+  // Blocks the thread's signals, so that no handler of the program runs meanwhile.
+  bool block_signals();
+  std::span<const std::byte> vectors() const { return {data_.vectors.data(), data_.vector_bytes}; }
   enum class Stop { kEvent, kCall, kSignal, kGone, kLate };
   Stop wait_for_stop(int64_t patience);
   bool set(user_regs_struct registers) const {
@@ -336,6 +375,23 @@ bool StoppedThread::is_safe(const RemoteMemory& memory, const Places& places) co
   return true;
 }
 
+void StoppedThread::prepare_way_back(const RemoteMemory& memory, const Places& places,
+                                     const std::vector<Mapping>& stacks) {
+  constexpr uint64_t kRedZone = 128, kRoom = 256;
+  const uint64_t stack = data_.registers.rsp;
+  const uint64_t at = (stack - kRedZone - way_back_bytes(data_.vector_bytes)) & ~uint64_t{63};
+  const auto mapping = std::find_if(stacks.begin(), stacks.end(),
+                                    [&](const Mapping& each) { return stack >= each.begin && stack < each.end; });
+  if (mapping == stacks.end() || places.sigreturn == 0) return;
+  // Behind a thread's stack, in its mapping, libc has the thread's own data.
+  const uint64_t own = data_.registers.fs_base;
+  const bool of_system = mapping->main_stack || (own > stack && own < mapping->end);
+  if (!of_system || at > stack || at < mapping->begin + kRoom) return;
+  const std::vector<std::byte> frame = way_back(data_.registers, data_.mask, vectors(), at);
+  if (memory.write(at, frame.data(), frame.size()) && memory.write(at - 8, &places.sigreturn, sizeof places.sigreturn))
+    data_.way_back = at;
+}
+
 bool StoppedThread::block_signals() {
   uint64_t all = ~uint64_t{0};
   data_.masked = ptrace(PTRACE_SETSIGMASK, data_.thread, sizeof all, &all) == 0;
@@ -353,8 +409,11 @@ Result<int64_t> StoppedThread::call_kernel(const Places& places, long number, st
   registers.r10 = parameters.at(3);
   registers.r8 = parameters.at(4);
   registers.r9 = parameters.at(5);
+  if (data_.way_back != 0) registers.rsp = data_.way_back - 8;
   data_.changed = true;
   if (!set(registers)) return fail("the registers of thread {} cannot be set: {}", data_.thread, strerror(errno));
+  if (!data_.masked && !block_signals())
+    return fail("signals of thread {} cannot be blocked: {}", data_.thread, strerror(errno));
   for (int stops = 0; stops < 2;) {
     data_.at_event = false;
     if (ptrace(PTRACE_SYSCALL, data_.thread, nullptr, nullptr) != 0) return tl::unexpected<Error>(gone());
@@ -371,20 +430,24 @@ Result<int64_t> StoppedThread::call_kernel(const Places& places, long number, st
 Result<int64_t> StoppedThread::create_thread(const Places& places, const RemoteMemory& memory, uint64_t code,
                                              uint64_t stack, uint64_t stack_bytes, uint64_t block) {
   const auto return_at = code + static_cast<uint64_t>(tacho_attach_return - tacho_attach_stub);
-  const uint64_t top = stack + stack_bytes - 64;  // 16-aligned; below it the place for the thread's number
+  // Below it the return address, behind it the place for the thread's number.
+  const uint64_t bytes = way_back_bytes(data_.vector_bytes);
+  const uint64_t back = (stack + stack_bytes - bytes - 64) & ~uint64_t{63};
+  const std::vector<std::byte> frame = way_back(data_.registers, data_.mask, vectors(), back);
   user_regs_struct registers = data_.registers;
   registers.rip = places.create;
-  registers.rsp = top - 8;
+  registers.rsp = back - 8;
   registers.rbp = 0;
   registers.rax = 0;
   registers.orig_rax = ~uint64_t{0};
-  registers.rdi = top + 8;
+  registers.rdi = back + bytes;
   registers.rsi = 0;
   registers.rdx = code;
   registers.rcx = block;
   registers.eflags &= ~0x400ull;  // the direction flag, as functions expect it
   data_.changed = true;
-  if (!memory.write(top - 8, &return_at, sizeof return_at) || !set(registers))
+  if (!memory.write(back, frame.data(), frame.size()) || !memory.write(back - 8, &return_at, sizeof return_at) ||
+      !set(registers))
     return fail("thread {} cannot be made to call pthread_create", data_.thread);
   const int64_t until = raw_now() + kCallPatience;
   for (;;) {
@@ -400,26 +463,14 @@ Result<int64_t> StoppedThread::create_thread(const Places& places, const RemoteM
     }
     if (how == Stop::kSignal) return fail("thread {} got signal {} in pthread_create", data_.thread, signal_);
     if (!get(registers)) return tl::unexpected<Error>(gone());
-    if (how == Stop::kCall && registers.rip > return_at && registers.rip < return_at + 64)
-      return static_cast<int64_t>(static_cast<int32_t>(registers.rdi));
+    if (how == Stop::kCall && registers.rip > return_at && registers.rip < return_at + 64) {
+      const auto result = static_cast<int32_t>(registers.rdi);
+      // Not rt_sigreturn, after which the kernel would not go on with a call that waits for a time.
+      registers.orig_rax = SYS_getpid;
+      if (!set(registers)) return tl::unexpected<Error>(gone());
+      return result;
+    }
   }
-}
-
-// Calls that come back with EINTR after a stop and that the kernel does not restart by itself (signal(7)).
-bool restarts_by_hand(uint64_t number) {
-  static constexpr long kCalls[] = {SYS_epoll_wait,      SYS_epoll_pwait,
-                                    SYS_semop,           SYS_semtimedop,
-                                    SYS_rt_sigtimedwait, SYS_msgrcv,
-                                    SYS_msgsnd,          SYS_read,
-                                    SYS_readv,           SYS_recvfrom,
-                                    SYS_recvmsg,         SYS_recvmmsg,
-                                    SYS_accept,          SYS_accept4,
-                                    SYS_sendto,          SYS_sendmsg,
-                                    SYS_write,           SYS_writev,
-                                    SYS_sendmmsg,        SYS_io_getevents,
-                                    SYS_io_pgetevents,   441 /* epoll_pwait2 */};
-  return std::any_of(std::begin(kCalls), std::end(kCalls),
-                     [&](long each) { return each == static_cast<long>(number); });
 }
 
 bool StoppedThread::resume() {
@@ -551,6 +602,7 @@ class Intruder {
     std::string why = "no thread of it can be stopped";
     for (int64_t pause = kMillisecond; raw_now() - begin < kPatience; pause = std::min(pause * 2, 50 * kMillisecond)) {
       release_late_threads();
+      stacks_ = stacks_of(facts_.pid);
       for (const pid_t thread : threads_to_stop(facts_.pid)) {
         if (std::find(g_late_threads.begin(), g_late_threads.end(), thread) != g_late_threads.end()) continue;
         auto stopped = StoppedThread::stop(thread);
@@ -586,7 +638,7 @@ class Intruder {
 
   // Puts the code and the block there and lets the thread start another.
   Status use(StoppedThread& thread) {
-    if (!thread.block_signals()) return fail("its signals cannot be blocked: {}", strerror(errno));
+    thread.prepare_way_back(memory_, places_, stacks_);
     const auto map = [&](uint64_t bytes, int rights) {
       return thread.call_kernel(
           places_, SYS_mmap, {0, bytes, static_cast<uint64_t>(rights), MAP_PRIVATE | MAP_ANONYMOUS, ~uint64_t{0}, 0});
@@ -661,7 +713,7 @@ class Intruder {
     for (const pid_t thread : threads_to_stop(facts_.pid)) {
       auto stopped = StoppedThread::stop(thread);
       if (!stopped) continue;
-      stopped->block_signals();
+      stopped->prepare_way_back(memory_, places_, stacks_);
       give_pages_back(*stopped);
       return;
     }
@@ -711,6 +763,7 @@ class Intruder {
   RemoteMemory memory_;
   Places places_;
   Pages pages_;
+  std::vector<Mapping> stacks_;
   EnterResult result_;
   bool refused_ = false;
 };

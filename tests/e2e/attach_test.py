@@ -14,6 +14,7 @@ ROCPROFV3 = harness.BUILD / "personalities" / "rocprofv3"
 LOOP = harness.TARGETS / "opencl_attach"
 FATES = harness.TARGETS / "attach_fates"
 THREADS = harness.TARGETS / "attach_threads"
+REGISTERS = harness.TARGETS / "attach_registers"
 ROUNDS = int(os.environ.get("TACHO_ATTACH_ROUNDS", "12"))
 
 
@@ -502,12 +503,28 @@ class Fates(Attached):
             tacho.kill()
             tacho.wait(timeout=20)
             self.run_command(TACHO, "recover", code=None)
-            if step in ("mapped", "filled", "created"):
-                # The kernel lets the thread go where it is: in a call that tacho made it do.
-                continue
             self.alive(program)
             self.attach(program, "--duration", "0.2")
             self.alive(program)
+
+    def test_tacho_is_killed_while_a_thread_does_its_work(self):
+        """The thread finds its own way back: every register, vector and word below its stack is as before."""
+        if " avx2 " not in pathlib.Path("/proc/cpuinfo").read_text():
+            self.skipTest("this processor has no AVX2, whose registers the program looks at")
+        for step in ("stopped", "mapped", "filled", "created"):
+            program = self.start(REGISTERS)
+            tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "--overwrite", "--duration", "0.2", "-o", "a.tacho"], cwd=self.folder,
+                                     env={**os.environ, "TACHO_ATTACH_STEP": step})
+            self.wait_until(lambda: self.state(tacho.pid) in "TZ")
+            self.assertEqual(self.state(tacho.pid), "T", step)
+            tacho.kill()
+            tacho.wait(timeout=20)
+            self.run_command(TACHO, "recover", code=None)
+            self.wait_until(lambda: self.leftovers(program.pid) == ([], [], []))
+            blocked = re.search(r"SigBlk:\s*(\w+)", pathlib.Path(f"/proc/{program.pid}/status").read_text())[1]
+            self.assertEqual(int(blocked, 16), 0, step)
+            self.attach(program, "--duration", "0.2")
+            self.assertEqual(self.end(program), "fine", step)
 
 
 class Disk(Attached):
@@ -538,7 +555,7 @@ class Cuda(Attached):
                 self.attach(program, "--duration", "0.4", *options)
                 kernels = self.stats("kernel", "a.tacho")
                 self.assertEqual(list(kernels), ["vecAdd(float*, int)"])
-                self.assertGreater(kernels["vecAdd(float*, int)"]["Calls"], 20)
+                self.assertGreater(kernels["vecAdd(float*, int)"]["Calls"], 3)
                 info = self.run_command(TACHO, "info", "a.tacho").stdout.decode()
                 self.assertIn("nothing was lost", info)
             self.assertEqual(self.leftovers(program.pid), ([], [], []))

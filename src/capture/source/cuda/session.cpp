@@ -277,17 +277,32 @@ void wait_for_device(int64_t patience_ns) {
   }
 }
 
+uint32_t number_of_now();
+
+// In a program that ran before, work goes on while CUPTI is switched. The number of a call of our own separates what
+// was launched before from the rest: CUPTI hands over only some of what is launched while its kinds are switched.
+constinit bool g_stopped_at_number = false;
+void mark_switch(event::BlockFact fact) {
+  if (!tape::attached_late() || (fact == event::BlockFact::kRecordingStarts && !g_stopped_at_number)) return;
+  const uint32_t now = number_of_now();
+  if (now == 0) return;
+  g_stopped_at_number = fact == event::BlockFact::kRecordingStops;
+  tape::define_fact(kBlocks, fact, now);
+}
+
 // Makes the kinds that are enabled follow `wanted` (source bits).
 void apply_sources(uint64_t wanted) {
   const Guard guard(g_switch_lock);
   const uint64_t active = g_active.load(std::memory_order_relaxed);
   if (wanted != active) {
     constexpr uint64_t kOnDevice = tape::source_bit::kDispatch | tape::source_bit::kCopy;
+    if (wanted == 0) mark_switch(event::BlockFact::kRecordingStops);
     if ((active & ~wanted & kOnDevice) != 0) wait_for_device(50'000'000);
     for (const KindOfSource& entry : kKinds) {
       const bool now = (active & entry.source) != 0, then = (wanted & entry.source) != 0;
       if (now != then) switch_kind(entry.kind, then);
     }
+    if (active == 0) mark_switch(event::BlockFact::kRecordingStarts);
     if (((active ^ wanted) & tape::source_bit::kDispatch) != 0)
       define_span_window((wanted & tape::source_bit::kDispatch) != 0);
     g_active.store(wanted, std::memory_order_relaxed);
@@ -849,6 +864,7 @@ void start_late() {
   g_active.store(0);
   g_subscriber = nullptr;
   g_graph_launches.store(0);
+  g_stopped_at_number = false;
   g_driver_started = true;  // functions cannot be switched on one by one any more
   forget_buffers();
   if (!do_within(start_late_session, kPatienceToStart))

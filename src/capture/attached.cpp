@@ -21,6 +21,7 @@
 #include "capture/room/loaded.h"
 #include "capture/source/cuda/cupti_api.h"
 #include "capture/source/opencl/late.h"
+#include "capture/source/rocm/late/late.h"
 #include "capture/source/sampler/sampler.h"
 #include "event/schema.h"
 #include "tape/attach_block.h"
@@ -108,6 +109,11 @@ void start_sources() {
 #undef TACHO_SOURCE_LATE
   dl_iterate_phdr(see_never_late, nullptr);
 }
+void look_at_sources() {
+#define TACHO_SOURCE_LOOK(look) look();
+#include "capture/sources.def"
+#undef TACHO_SOURCE_LOOK
+}
 void leave_sources() {
 #define TACHO_SOURCE_LATE(start, leave, leave_in_child) leave();
 #include "capture/sources.def"
@@ -156,6 +162,7 @@ void follow() {
     const Loaded now = loaded_objects();
     if (now.added != known.added) start_sources();
     known = now;
+    look_at_sources();
   }
   // Of a tacho that was killed nobody has closed the gate.
   tape::set_gate(*pool, tape::gate::kTime, false);

@@ -615,18 +615,41 @@ print(rounds, total)
 
 
 class NeverLate(Attached):
+    def start_with(self, library, code):
+        """A Python that has loaded a library of that C code."""
+        (self.folder / "l.c").write_text(code)
+        self.run_command("gcc", "-O2", "-shared", "-fPIC", "-o", f"lib{library}.so", "l.c")
+        return self.start(harness.DEBIAN_PYTHON, "-c", f"import ctypes, time\nctypes.CDLL('./lib{library}.so')\nprint('ready', flush=True)\n"
+                                                       "while True: time.sleep(0.01)")
+
+    def told(self, program, sentence, times=1):
+        for _ in range(2):
+            self.attach(program, "--duration", "0.2")
+            self.assertEqual(self.run_command(TACHO, "info", "a.tacho").stdout.decode().count(sentence), times)
+
     def test_what_is_recorded_only_from_the_start_is_told(self):
-        for function, sentence in (("hsa_init", "the program uses ROCm (HIP or HSA)"), ("PMPI_Init", "calls of MPI are recorded only"),
+        for function, sentence in (("hsa_system_get_info", "the program uses HSA without HIP"), ("PMPI_Init", "calls of MPI are recorded only"),
                                    ("roctxMarkA", "markers through ROCTx are recorded only")):
-            (self.folder / "l.c").write_text(f"int {function}(void) {{ return 0; }}\n")
-            self.run_command("gcc", "-shared", "-fPIC", "-o", f"lib{function}.so", "l.c")
-            program = self.start(harness.DEBIAN_PYTHON, "-c", f"import ctypes, time\nctypes.CDLL('./lib{function}.so')\nprint('ready', flush=True)\n"
-                                                              "while True: time.sleep(0.01)")
-            for _ in range(2):
-                self.attach(program, "--duration", "0.2")
-                self.assertEqual(self.run_command(TACHO, "info", "a.tacho").stdout.decode().count(sentence), 1)
+            self.told(self.start_with(function, f"int {function}(void) {{ return 0; }}\n"), sentence)
         self.attach(self.start(THREADS, "3"), "--duration", "0.2")
         self.assertNotIn("only in programs that", self.run_command(TACHO, "info", "a.tacho").stdout.decode())
+
+    HIP = """
+static void* TRACER;
+void hipRegisterTracerCallback(void* function) { tracer = function; }
+int hsa_system_get_info(int what, unsigned long* value) { *value = 1000000000; return HSA; }
+int hsa_iterate_agents(void) { return 0; }
+int hsa_agent_get_info(void) { return 0; }
+"""
+
+    def test_hip_that_another_traces(self):
+        """HIP has one tracer: that of another profiler stays. HIP that is not in use is left alone."""
+        other = self.start_with("other", self.HIP.replace("TRACER", "tracer = (void*)&tracer").replace("HSA", "0"))
+        self.told(other, "another profiler of the program (roctracer) is HIP's tracer")
+        asleep = self.start_with("asleep", self.HIP.replace("TRACER", "tracer").replace("HSA", "0x100b"))
+        self.told(asleep, "HIP", 0)
+        strange = self.start_with("strange", self.HIP.replace("TRACER", "tracer").replace("HSA", "0"))
+        self.told(strange, "this version of HIP tells its calls in a way that tacho does not know")
 
 
 class Threads(Attached):

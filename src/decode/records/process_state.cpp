@@ -15,6 +15,7 @@
 #include "decode/records/arguments.h"
 #include "decode/records/record_values.h"
 #include "decode/records/samples.h"
+#include "event/call_result.h"
 #include "event/functions/functions.h"
 #include "vendor/call_roles.h"
 
@@ -231,16 +232,19 @@ void ProcessState::take(const event::ApiRecord& record, const tape::BlockHeader&
   const auto result = static_cast<int16_t>(record.header.value >> 16);
   const auto args =
       domain == event::Domain::kHipRuntime ? event::ArgumentsOf::kHipCall : event::ArgumentsOf::kOpenClCall;
+  const bool told = result != event::kUntoldResult && event::function_has_result(domain, number);
   work_.call({.correlation = static_cast<int64_t>(record.correlation),
               .start = start,
               .end = duration == kUnknown ? kUnknown : start + duration,
-              .role = result == 0 ? vendor::call_role(event::function_name(domain, number)) : event::CallRole::kPlain});
+              .role = result == 0 || result == event::kUntoldResult
+                          ? vendor::call_role(event::function_name(domain, number))
+                          : event::CallRole::kPlain});
   const row::Api row{.track = caller.track,
                      .start = start,
                      .duration = duration,
                      .dim = function(domain, number),
                      .correlation = static_cast<int64_t>(record.correlation),
-                     .result = event::function_has_result(domain, number) ? result : kUnknown,
+                     .result = told ? result : kUnknown,
                      .arguments = domain == event::Domain::kMpi ? shown_messages(caller, record.correlation)
                                                                 : caller.take(args, record.correlation)};
   writer_.add(row);

@@ -103,6 +103,8 @@ inline constexpr uint32_t kNoStream = 0xffffffff;
 /// order in which they were created; kNoStream outside HIP's calls.
 uint32_t open_stream();
 void stream_created(uint64_t handle);
+/// Tacho attaches to the process once more: numbers of streams and queues of an earlier pool mean nothing.
+void forget_streams();
 void stream_destroyed(uint64_t handle);
 /// The pool's queue for what `stream` does on `base`, a queue of `device`; `base` itself for kNoStream. `hardware`: the
 /// number of the HSA queue, 0 = a copy engine.

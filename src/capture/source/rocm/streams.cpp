@@ -1,6 +1,8 @@
 // HIP's streams (rocm.h). A stream is a handle of HIP's, which lays several of them on one HSA queue; packets do not
 // name it. The open call does: HIP hands packets over on the calling thread. Streams have small numbers, as under
 // rocprofv3, and every (queue, stream) is a queue of its own in the pool.
+#include <string.h>
+
 #include "capture/source/rocm/rocm.h"
 #include "tape/writer.h"
 
@@ -90,6 +92,15 @@ void stream_destroyed(uint64_t handle) {
       g_streams[at].handle = 0;
       g_changes.fetch_add(1, std::memory_order_release);
     }
+}
+
+void forget_streams() {
+  const Guard streams(g_streams_lock), queues(g_of_lock);
+  memset(static_cast<void*>(g_streams), 0, sizeof g_streams);
+  g_streams_end = 0;
+  g_last_stream.store(0, std::memory_order_relaxed);
+  g_changes.fetch_add(1, std::memory_order_release);
+  for (Of& of : g_of) of.key.store(0, std::memory_order_relaxed);
 }
 
 uint32_t queue_of_stream(uint32_t base, uint32_t device, uint32_t hardware, uint32_t stream) {

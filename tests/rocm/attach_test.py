@@ -1,0 +1,105 @@
+"""tacho attach to HIP programs that run on the bed: exactly the work that the driver did meanwhile, and results as alone."""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+
+import bed
+import harness
+from harness import TACHO
+
+ROUNDS = int(os.environ.get("TACHO_ATTACH_ROUNDS", "10"))
+
+
+class Attach(bed.Traced):
+    def start(self, *command, rocm="7.2", env=None):
+        """A program on the bed that has said "ready"."""
+        ledger = self.folder / "ledger"
+        ledger.unlink(missing_ok=True)
+        program = subprocess.Popen([str(word) for word in (bed.SCRIPT, "--rocm", rocm, "--build", harness.BUILD, "--", *command)],
+                                   stdout=subprocess.PIPE, cwd=self.folder, text=True,
+                                   env={**os.environ, "TACHO_KFD_LEDGER": str(ledger), **(env or {})})
+        self.addCleanup(program.stdout.close)
+        self.addCleanup(program.kill)
+        self.assertEqual(program.stdout.readline().strip(), "ready")
+        return program
+
+    def attach(self, program, *options, code=0):
+        (self.folder / "t.tacho").unlink(missing_ok=True)
+        return self.run_command(TACHO, "attach", program.pid, "-q", "-o", "t.tacho", *options, code=code)
+
+    def end(self, program):
+        program.send_signal(signal.SIGTERM)
+        said, _ = program.communicate(timeout=60)
+        self.assertEqual(program.returncode, 0, said)
+        self.assertRegex(said, r"^\d+ rounds: right$")
+
+    def ledger(self):
+        return bed.Ledger(self.folder / "ledger")
+
+    def same_as_ledger(self):
+        """Every kernel of the trace is one that the driver ran, and none that it ran in between is missing."""
+        rows = sorted(self.dispatches(), key=lambda row: row[1])
+        self.assertGreater(len(rows), 10)
+        first, last = rows[0][1], max(row[2] for row in rows)
+        done = sorted((kernel for kernel in self.ledger().kernels if kernel.start > first - 50_000 and kernel.end < last + 50_000), key=lambda kernel: kernel.start)
+        self.assertEqual(len(rows), len(done))
+        for row, kernel in zip(rows, done):
+            self.assertEqual(row[0], kernel.name)
+            self.assertLess(abs(row[1] - kernel.start), 100_000)
+            self.assertLess(abs((row[2] - row[1]) - (kernel.end - kernel.start)), 1_000)
+            if row[3] is not None:
+                self.assertEqual((row[3:6], row[6:9]), (kernel.grid, kernel.group))
+        return rows
+
+
+class Hip(Attach):
+    def test_kernels_calls_and_copies(self):
+        for rocm in self.versions():
+            with self.subTest(rocm):
+                program = self.start(self.program("attach", rocm=rocm), rocm=rocm)
+                self.attach(program, "--duration", "0.5")
+                self.end(program)
+                self.same_as_ledger()
+                self.assertEqual(self.losses(), [])
+                self.assertEqual(self.query("SELECT architecture, vendor, kind FROM device"), [("gfx942", "Advanced Micro Devices, Inc.", "GPU")])
+                # Each kernel and each copy has its call, and the call what it made.
+                made = dict(self.query("SELECT f.name, count(*) FROM dispatch d JOIN api a ON a.correlation = d.correlation JOIN function f ON f.id = a.dim GROUP BY 1"))
+                self.assertEqual(list(made), ["hipLaunchKernel"])
+                self.assertEqual(made["hipLaunchKernel"], len(self.dispatches()))
+                copies = self.query("SELECT f.name, s.direction, c.bytes, count(*) FROM copy c JOIN copy_shape s ON s.id = c.dim JOIN api a ON "
+                                    "a.correlation = c.correlation JOIN function f ON f.id = a.dim GROUP BY 1, 2, 3")
+                self.assertEqual([row[:3] for row in copies], [("hipMemcpyAsync", "device to host", 1 << 18)])
+                self.assertEqual(self.query("SELECT count(*) FROM dispatch d JOIN api a ON a.correlation = d.correlation WHERE d.start < a.start"), [(0,)])
+                self.assertEqual(self.query("SELECT DISTINCT a.result FROM api a JOIN function f ON f.id = a.dim WHERE f.domain = 'hip'"), [(None,)])
+                self.assertEqual({row[0] for row in self.query("SELECT DISTINCT t.native FROM dispatch d JOIN track t ON t.id = d.track")}, {0, 1})
+
+    def test_nodes_of_a_graph_made_before(self):
+        program = self.start(self.program("attach"), "1000", "graph")
+        self.attach(program, "--duration", "0.5")
+        self.end(program)
+        self.same_as_ledger()
+        nodes = self.query("SELECT d.graph_node, f.name, count(*) FROM dispatch d JOIN api a ON a.correlation = d.correlation JOIN function f ON f.id = a.dim "
+                           "WHERE d.graph_node > 0 GROUP BY 1, 2 ORDER BY 1")
+        self.assertEqual([row[:2] for row in nodes], [(1, "hipGraphLaunch"), (2, "hipGraphLaunch"), (3, "hipGraphLaunch")])
+        self.assertEqual(len({row[2] for row in nodes}), 1)
+
+    def test_again_and_again(self):
+        program = self.start(self.program("attach"), "200")
+        for number in range(ROUNDS):
+            options = ((), ("--kernel-trace",), ("--kernel-exclude", "mix"), ("--memory-copy-trace",))[number % 4]
+            self.attach(program, "--for-launches", "60", *options)
+            kernels, calls = len(self.dispatches()), self.query("SELECT count(*) FROM api")[0][0]
+            if number % 4 < 2:
+                self.assertIn(kernels, (60, 61))
+            self.assertEqual(calls > 0, number % 4 in (0, 2))
+            self.assertEqual(kernels == 0, number % 4 == 3)
+            self.assertEqual([loss for loss in self.losses() if loss[0] != "filtered"], [])
+        maps = pathlib.Path(f"/proc/{program.pid}/maps").read_text()
+        self.assertEqual(re.findall(r"tacho-\S+\.pool", maps), [])
+        self.end(program)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -3,7 +3,7 @@
 usage: attach.py --build BUILD --out FOLDER [SECTION...]
        attach.py --program eager|graphs [--steps N] [--profile STEPS]   the programs that it runs; --steps 0 = until SIGTERM
 Sections: eager, graphs (attach, leave, again with other options), listen (eager, in a program that listens: no thread is stopped),
-rounds (20 times; losses bit for bit those of an undisturbed run).
+rounds (20 times; losses bit for bit those of an undisturbed run), memory (what of the program's resident memory has grown, by mapping).
 """
 import argparse
 import csv
@@ -312,6 +312,38 @@ class Check:
         self.say(differ is None and len(losses) == steps, f"losses of {steps} steps are those of an undisturbed run, bit for bit" if differ is None else
                  f"losses differ from step {differ} of {steps} on: {losses[differ]} undisturbed, {said['losses'][differ]}")
 
+    @staticmethod
+    def mappings(pid):
+        """Resident KiB by the name of the mapping: files by theirs, memory without a file by its size."""
+        found, name = {}, ""
+        for line in pathlib.Path(f"/proc/{pid}/smaps").read_text().splitlines():
+            if head := re.match(r"([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \d+\s*(.*)", line):
+                size = (int(head[2], 16) - int(head[1], 16)) >> 10
+                name = pathlib.Path(head[4]).name if head[4].startswith("/") else head[4] or f"anonymous {head[3]} of {size} KiB"
+            elif line.startswith("Rss:"):
+                found[name] = found.get(name, 0) + int(line.split()[1])
+        return found
+
+    def memory(self):
+        program = Running("eager")
+        time.sleep(WARM)
+        idle = self.mappings(program.pid)
+        time.sleep(WARM)
+        before = self.mappings(program.pid)
+        print(f"      undisturbed for {WARM:.0f} s: {sum(before.values()) - sum(idle.values()):+d} KiB")
+        for number in range(1, 4):
+            self.attach(program, "--duration", 1, file="m.tacho")
+            time.sleep(2)
+            after = self.mappings(program.pid)
+            grown = sorted(((after.get(name, 0) - before.get(name, 0), name) for name in {*after, *before}), reverse=True)
+            print(f"      after attach {number}: {sum(after.values()) - sum(before.values()):+d} KiB, of which")
+            for kib, name in grown[:14]:
+                if kib >= 128:
+                    print(f"        {kib:+8d} KiB  {name}", flush=True)
+        ours = sum(after.get(name, 0) - before.get(name, 0) for name in {*after, *before} if "tacho" in name)
+        self.say(ours <= 8192, f"libtacho.so itself has {ours} KiB resident (goal 8192)")
+        program.end()
+
     def refusals(self, program):
         scope = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")
         status = pathlib.Path("/proc/self/status").read_text()
@@ -334,7 +366,7 @@ def main():
         return program(arguments.program, arguments.steps, arguments.profile)
     with tempfile.TemporaryDirectory() as folder:
         check = Check(arguments.build.resolve(), pathlib.Path(folder))
-        for section in arguments.sections or ("eager", "graphs", "listen", "rounds"):
+        for section in arguments.sections or ("eager", "graphs", "listen", "rounds", "memory"):
             print(f"-- {section}", flush=True)
             try:
                 getattr(check, section)()

@@ -15,7 +15,7 @@ LOOP = harness.TARGETS / "opencl_attach"
 FATES = harness.TARGETS / "attach_fates"
 THREADS = harness.TARGETS / "attach_threads"
 REGISTERS = harness.TARGETS / "attach_registers"
-ROUNDS = int(os.environ.get("TACHO_ATTACH_ROUNDS", "12"))
+ROUNDS = int(os.environ.get("TACHO_ATTACH_ROUNDS", "30"))  # of attaching to one program; docs/attach.md has the figures of 1,000
 
 
 def rows(path):
@@ -28,6 +28,7 @@ class Attached(harness.Case):
         """A program that runs, after its line "ready"."""
         program = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, cwd=self.folder, text=True, **options)
         self.addCleanup(program.stdout.close)
+        self.addCleanup(program.wait)
         self.addCleanup(program.kill)
         self.assertEqual(program.stdout.readline().strip(), "ready")
         return program
@@ -73,6 +74,32 @@ class Attached(harness.Case):
                 re.findall(r"tacho-\S+\.pool", maps))
 
 
+class Kept:
+    """What a process has, before and after many attaches. The first few may keep something once: libraries, tables."""
+
+    def __init__(self, pid):
+        self.pid, self.begin, self.warm = pid, self.look(), None
+
+    def look(self):
+        status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
+        number = lambda name: int(re.search(rf"{name}:\s+(\d+)", status)[1])  # noqa: E731
+        return {"threads": number("Threads"), "descriptors": len(os.listdir(f"/proc/{self.pid}/fd")), "resident_kib": number("VmRSS"),
+                "mappings": len(pathlib.Path(f"/proc/{self.pid}/maps").read_text().splitlines())}
+
+    def after(self, test, rounds):
+        """After each round: the tenth is what the last is compared with."""
+        if rounds == min(9, ROUNDS - 1):
+            self.warm = self.look()
+        if rounds != ROUNDS - 1:
+            return
+        end = self.look()
+        print(f"{ROUNDS} rounds: before {self.begin}, after the tenth {self.warm}, now {end}", flush=True)
+        test.assertEqual((end["threads"], end["descriptors"]), (self.begin["threads"], self.begin["descriptors"]))
+        test.assertLessEqual(end["mappings"], self.warm["mappings"] + 4)
+        test.assertLessEqual(end["resident_kib"], self.warm["resident_kib"] + 1024)
+        test.assertLessEqual(end["resident_kib"], self.begin["resident_kib"] + 8192)
+
+
 class OpenCl(Attached):
     def test_kernels_of_a_running_program(self):
         program = self.start(LOOP, "1000000", "1000")
@@ -109,6 +136,7 @@ class OpenCl(Attached):
 
     def test_again_and_again_with_other_options(self):
         program = self.start(LOOP, "100000000", "200")
+        kept = Kept(program.pid)
         for number in range(ROUNDS):
             options = (("--kernel-trace",), ("--api-args",), ("--memory-copy-trace",), ("--kernel-exclude", "mix_up"))[number % 4]
             self.attach(program, "--for-launches", "100", *options)
@@ -126,6 +154,7 @@ class OpenCl(Attached):
             else:
                 self.assertEqual(kernels, 0)
                 self.assertGreater(len(calls), 0)
+            kept.after(self, number)
         self.assertEqual(self.leftovers(program.pid), ([], [], []))
         self.same_result(self.end(program))
 
@@ -212,6 +241,7 @@ class ManyTargets(Attached):
                                 (("--container", "web"), "id's first 4 digits"), (("--cgroup", "/no/such"), "cgroup /no/such"),
                                 (("4711000", "--at", "soon"), "--at soon"), (("4711000", "--at", "/0s"), "--at /0"),
                                 (("1", "4711000"), "no process 4711000"), (("--memory", "1"), "--memory"),
+                                (("--device-counters", "SQ_WAVES", "1"), "--device-counters is for programs that tacho starts"),
                                 (("1", "-f", "csv"), "--format is for"), ((str(os.getpid()), "-o", "x.csv"), "tacho export -f csv")):
             self.one_sentence(self.run_command(TACHO, "attach", *options, code=1), needle)
 
@@ -268,7 +298,7 @@ class Listening(Attached):
         for _ in range(4):
             self.attach(program, "--duration", "0.3")
             self.assertEqual(self.stops(), [["0"]])
-            self.assertGreater(self.stats("marker", "a.tacho")["work"]["Calls"], 50)
+            self.assertGreater(self.stats("marker", "a.tacho")["work"]["Calls"], 5)
             self.assertIn("nothing was lost", self.run_command(TACHO, "info", "a.tacho").stdout.decode())
         # Markers are not seen by an attach that records none of them.
         self.attach(program, "--duration", "0.3", "--kernel-trace")
@@ -295,7 +325,7 @@ class Listening(Attached):
         self.wait_until(lambda: not re.search(r"tacho-\S+\.pool", pathlib.Path(f"/proc/{program.pid}/maps").read_text()))
         self.run_command(TACHO, "recover", code=None)
         self.attach(program, "--duration", "0.3")
-        self.assertGreater(self.stats("marker", "a.tacho")["work"]["Calls"], 50)
+        self.assertGreater(self.stats("marker", "a.tacho")["work"]["Calls"], 5)
         self.end(program)
 
     def test_a_program_records_itself_in_c(self):
@@ -346,7 +376,7 @@ assert os.waitpid(child, 0)[1] == 0
 end = True
 thread.join()
 """)
-        self.assertGreater(self.stats("marker", "one.tacho")["step"]["Calls"], 50)
+        self.assertGreater(self.stats("marker", "one.tacho")["step"]["Calls"], 5)
         self.assertEqual(self.stats("marker", "two.tacho")["before"]["Calls"], 1)
         self.assertNotIn("before", self.stats("marker", "one.tacho"))
 
@@ -527,6 +557,174 @@ class Fates(Attached):
             self.assertEqual(self.end(program), "fine", step)
 
 
+class Faults(Attached):
+    """Processes and machines that are not as they should be: one sentence, and the program goes on."""
+
+    def compile(self, code, *options):
+        (self.folder / "p.c").write_text("#define _GNU_SOURCE\n" + code)
+        self.run_command("gcc", "-O1", "-pthread", "-o", "p", "p.c", *options)
+        return self.folder / "p"
+
+    def refused(self, process, *needles, **more):
+        self.one_sentence(self.attach(process, code=1, **more), *needles)
+
+    LIVES = """
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+static volatile sig_atomic_t stop, traps;
+static void on_term(int n) { stop = n; }
+static void on_trap(int n) { traps += n == SIGTRAP; }
+int main(int argc, char** argv) {
+  (void)argc; (void)argv; (void)on_trap; (void)traps;
+  long rounds = 0;
+  signal(SIGTERM, on_term);
+  BEGIN
+  puts("ready");
+  fflush(stdout);
+  while (!stop) { ++rounds; EACH }
+  puts(rounds > 0 && END ? "fine" : "wrong");
+}
+"""
+
+    def lives(self, begin="", each="usleep(500);", end="1"):
+        return self.compile(self.LIVES.replace("BEGIN", begin).replace("EACH", each).replace("END", end), "-ldl")
+
+    def test_one_that_catches_traps(self):
+        program = self.start(self.lives("signal(SIGTRAP, on_trap);", "raise(SIGTRAP); usleep(100);", "traps == rounds"))
+        for _ in range(5):
+            self.attach(program, "--duration", "0.1")
+        self.assertEqual(self.end(program), "fine")
+
+    def test_one_that_loads_and_unloads_libraries(self):
+        program = self.start(self.lives("", 'void* l = dlopen("libz.so.1", RTLD_NOW); if (l) dlclose(l); usleep(100);'))
+        for _ in range(5):
+            self.attach(program, "--duration", "0.2")
+        self.assertEqual(self.end(program), "fine")
+
+    def test_one_between_vfork_and_exec(self):
+        program = self.start(self.compile("""
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <signal.h>
+#include <unistd.h>
+#include <time.h>
+int main(void) {
+  puts("ready");
+  fflush(stdout);
+  for (;;) {
+    pid_t child = vfork();
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      struct timespec t = {9, 0};
+      nanosleep(&t, 0);
+      execl("/bin/true", "true", (char*)0);
+      _exit(1);
+    }
+    waitpid(child, 0, 0);
+  }
+}
+"""))
+        self.wait_until(lambda: pathlib.Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split())
+        child = int(pathlib.Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()[0])
+        self.refused(child, "is between vfork and exec")
+        self.one_sentence(self.attach(program, "--duration", "0.1", code=1), "found no moment to get into process")
+        for process in (program.pid, child):
+            self.assertNotIn(pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0], "tT")
+
+    def test_filters_of_system_calls(self):
+        strict = self.start(self.lives('puts("ready"); fflush(stdout); prctl(PR_SET_SECCOMP, 1);', "if (rounds < 0) return 1;"))
+        self.wait_until(lambda: "Seccomp:\t1" in pathlib.Path(f"/proc/{strict.pid}/status").read_text())
+        self.refused(strict, "seccomp's strict mode")
+        filtered = self.lives("struct { unsigned short n; void* f; } p; unsigned char allow[8] = {6, 0, 0, 0, 0, 0, 0xff, 0x7f}; p.n = 1; p.f = allow; "
+                              "prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); if (prctl(PR_SET_SECCOMP, 2, &p)) return 3;")
+        program = self.start(filtered)
+        self.refused(program, "has installed filters of system calls (seccomp)")
+        self.assertEqual(self.end(program), "fine")
+
+    def test_another_users_process(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can be two users here")
+        program = self.start(self.lives())
+        os.chmod(self.folder, 0o777)
+        said = self.run_command("setpriv", "--reuid", 65534, "--regid", 65534, "--clear-groups", TACHO, "attach", program.pid, "-q", "-o", "n.tacho", code=1)
+        self.one_sentence(said, "the process belongs to root, this tacho to user 65534")
+        self.assertEqual(self.end(program), "fine")
+
+    def test_a_program_of_32_bits(self):
+        (self.folder / "s.S").write_text(".globl _start\n_start:\n movl $4,%eax\n movl $1,%ebx\n movl $t,%ecx\n movl $6,%edx\n int $0x80\n"
+                                         "1: movl $29,%eax\n int $0x80\n jmp 1b\nt: .ascii \"ready\\n\"\n")
+        self.run_command("gcc", "-m32", "-nostdlib", "-static", "-o", "small", "s.S")
+        try:
+            program = self.start(self.folder / "small")
+        except OSError:
+            self.skipTest("this kernel runs no 32-bit programs")
+        self.refused(program, "is a 32-bit program")
+
+    def test_a_tacho(self):
+        program = self.start(self.lives())
+        tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "-o", "one.tacho"], cwd=self.folder)
+        self.addCleanup(tacho.kill)
+        self.wait_until(lambda: self.leftovers(program.pid)[0])
+        self.refused(tacho.pid, "is a tacho")
+        tacho.send_signal(signal.SIGINT)
+        self.assertEqual(tacho.wait(timeout=60), 0)
+        self.assertEqual(self.end(program), "fine")
+
+    def test_no_room_for_the_pool(self):
+        program = self.start(self.lives())
+        size = int(re.search(r"VmSize:\s+(\d+)", pathlib.Path(f"/proc/{program.pid}/status").read_text())[1]) * 1024
+        self.run_command("prlimit", "--pid", program.pid, f"--as={size + (16 << 20)}:unlimited")
+        self.refused(program)
+        self.run_command("prlimit", "--pid", program.pid, "--as=unlimited:unlimited")
+        self.attach(program, "--duration", "0.2")
+        self.run_command("prlimit", "--pid", program.pid, "--fsize=4096:unlimited")
+        self.attach(program, "--duration", "0.2", code=None)
+        self.assertEqual(self.leftovers(program.pid), ([], [], []))
+        self.assertEqual(self.end(program), "fine")
+
+
+class Containers(Attached):
+    def contained(self, *command, **more):
+        probe = subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], capture_output=True)
+        if probe.returncode != 0:
+            self.skipTest("this machine allows no namespaces")
+        outer = self.start("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", *command, **more)
+        return outer, int(pathlib.Path(f"/proc/{outer.pid}/task/{outer.pid}/children").read_text().split()[0])
+
+    def kernels(self, pid):
+        self.attach(pid, "--duration", "0.5")
+        self.assertEqual(self.leftovers(pid), ([], [], []))
+        return self.calls("kernel", "mix_up", "a.tacho")
+
+    def test_a_container_that_sees_our_library(self):
+        _, pid = self.contained(LOOP, "100000000", "1000")
+        self.assertGreater(self.kernels(pid), 10)
+        self.assertIn("there it is process 1", self.run_command(TACHO, "doctor", pid).stdout.decode())
+
+    def test_a_container_without_our_library_and_with_its_own_shm(self):
+        library = harness.BUILD / "lib"
+        _, pid = self.contained("sh", "-c", f"mount -t tmpfs none {library} && mount -t tmpfs none /dev/shm && exec {LOOP} 100000000 1000")
+        self.assertGreater(self.kernels(pid), 10)
+        self.assertIn("memfd:libtacho.so", pathlib.Path(f"/proc/{pid}/maps").read_text())
+        self.assertGreater(self.kernels(pid), 10)
+
+    def test_a_program_whose_file_was_replaced(self):
+        import shutil
+        copy = self.folder / "copied"
+        shutil.copy(LOOP, copy)
+        program = self.start(copy, "100000000", "1000")
+        copy.unlink()
+        self.assertGreater(self.kernels(program.pid), 10)
+        self.same_result(self.end(program))
+
+
 class Disk(Attached):
     def test_a_full_disk(self):
         program = self.start(LOOP, "100000000", "100")
@@ -598,10 +796,12 @@ print(rounds, total)
     def test_lines_of_a_running_python(self):
         (self.folder / "program.py").write_text(self.PROGRAM)
         program = self.start(harness.DEBIAN_PYTHON, self.folder / "program.py")
-        for _ in range(max(2, ROUNDS // 4)):
-            self.attach(program, "--sampler", "timer", "--sample-hz", "200", "--duration", "0.6")
+        kept = Kept(program.pid)
+        for number in range(ROUNDS):
+            self.attach(program, "--sampler", "timer", "--sample-hz", "500", "--duration", "0.2")
             functions = self.run_command(TACHO, "stats", "a.tacho", "--by", "function", "--output-format", "json").stdout.decode()
             self.assertIn("work_hard", functions)
+            kept.after(self, number)
         self.assertEqual(self.leftovers(program.pid), ([], [], []))
         status = pathlib.Path(f"/proc/{program.pid}/status").read_text()
         caught = int(re.search(r"SigCgt:\s*(\w+)", status)[1], 16)

@@ -9,7 +9,7 @@ import bed
 import harness
 from harness import TACHO
 
-ROUNDS = int(os.environ.get("TACHO_ATTACH_ROUNDS", "10"))
+ROUNDS = int(os.environ.get("TACHO_ATTACH_ROUNDS", "30"))
 
 
 class Attach(bed.Traced):
@@ -35,6 +35,13 @@ class Attach(bed.Traced):
         self.assertEqual(program.returncode, 0, said)
         self.assertRegex(said, r"^\d+ rounds: right$")
 
+    @staticmethod
+    def kept(pid):
+        """Threads, descriptors, resident KiB and mappings of a process."""
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+        number = lambda name: int(re.search(rf"{name}:\s+(\d+)", status)[1])  # noqa: E731
+        return (number("Threads"), len(os.listdir(f"/proc/{pid}/fd")), number("VmRSS"), len(pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()))
+
     def ledger(self):
         return bed.Ledger(self.folder / "ledger")
 
@@ -59,7 +66,7 @@ class Hip(Attach):
         for rocm in self.versions():
             with self.subTest(rocm):
                 program = self.start(self.program("attach", rocm=rocm), rocm=rocm)
-                self.attach(program, "--duration", "0.5")
+                self.attach(program, "--for-launches", "90")
                 self.end(program)
                 self.same_as_ledger()
                 self.assertEqual(self.losses(), [])
@@ -77,7 +84,7 @@ class Hip(Attach):
 
     def test_nodes_of_a_graph_made_before(self):
         program = self.start(self.program("attach"), "1000", "graph")
-        self.attach(program, "--duration", "0.5")
+        self.attach(program, "--for-launches", "90")
         self.end(program)
         self.same_as_ledger()
         nodes = self.query("SELECT d.graph_node, f.name, count(*) FROM dispatch d JOIN api a ON a.correlation = d.correlation JOIN function f ON f.id = a.dim "
@@ -87,6 +94,7 @@ class Hip(Attach):
 
     def test_again_and_again(self):
         program = self.start(self.program("attach"), "200")
+        begin, warm = self.kept(program.pid), None
         for number in range(ROUNDS):
             options = ((), ("--kernel-trace",), ("--kernel-exclude", "mix"), ("--memory-copy-trace",))[number % 4]
             self.attach(program, "--for-launches", "60", *options)
@@ -96,6 +104,12 @@ class Hip(Attach):
             self.assertEqual(calls > 0, number % 4 in (0, 2))
             self.assertEqual(kernels == 0, number % 4 == 3)
             self.assertEqual([loss for loss in self.losses() if loss[0] != "filtered"], [])
+            warm = self.kept(program.pid) if number == 9 else warm
+        end = self.kept(program.pid)
+        print(f"{ROUNDS} rounds: (threads, descriptors, resident KiB, mappings) before {begin}, after the tenth {warm}, now {end}", flush=True)
+        self.assertEqual(end[:2], begin[:2])
+        self.assertLessEqual(end[2], min(begin[2] + 8192, warm[2] + 1024))
+        self.assertLessEqual(end[3], warm[3] + 4)
         maps = pathlib.Path(f"/proc/{program.pid}/maps").read_text()
         self.assertEqual(re.findall(r"tacho-\S+\.pool", maps), [])
         self.end(program)

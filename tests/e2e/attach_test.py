@@ -78,7 +78,8 @@ class Kept:
     """What a process has, before and after many attaches. The first few may keep something once: libraries, tables."""
 
     def __init__(self, pid):
-        self.pid, self.begin, self.warm = pid, self.look(), None
+        self.pid, self.warm = pid, None
+        self.begin = self.look()
 
     def look(self):
         status = pathlib.Path(f"/proc/{self.pid}/status").read_text()

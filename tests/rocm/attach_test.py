@@ -35,6 +35,10 @@ class Attach(bed.Traced):
         self.assertEqual(program.returncode, 0, said)
         self.assertRegex(said, r"^\d+ rounds: right$")
 
+    def rows_lost(self):
+        """ROCr converts a begin and an end by the clocks of different moments: on a busy machine one may come before the other. The row stays."""
+        return [loss for loss in self.losses() if loss[0] not in ("filtered", "times out of order")]
+
     @staticmethod
     def kept(pid):
         """Threads, descriptors, resident KiB and mappings of a process."""
@@ -69,7 +73,7 @@ class Hip(Attach):
                 self.attach(program, "--for-launches", "90")
                 self.end(program)
                 self.same_as_ledger()
-                self.assertEqual(self.losses(), [])
+                self.assertEqual(self.rows_lost(), [])
                 self.assertEqual(self.query("SELECT architecture, vendor, kind FROM device"), [("gfx942", "Advanced Micro Devices, Inc.", "GPU")])
                 # Each kernel and each copy has its call, and the call what it made.
                 made = dict(self.query("SELECT f.name, count(*) FROM dispatch d JOIN api a ON a.correlation = d.correlation JOIN function f ON f.id = a.dim GROUP BY 1"))
@@ -103,11 +107,13 @@ class Hip(Attach):
                 self.assertIn(kernels, (60, 61))
             self.assertEqual(calls > 0, number % 4 in (0, 2))
             self.assertEqual(kernels == 0, number % 4 == 3)
-            self.assertEqual([loss for loss in self.losses() if loss[0] != "filtered"], [])
+            self.assertEqual(self.rows_lost(), [])
             warm = self.kept(program.pid) if number == 9 else warm
         end = self.kept(program.pid)
         print(f"{ROUNDS} rounds: (threads, descriptors, resident KiB, mappings) before {begin}, after the tenth {warm}, now {end}", flush=True)
-        self.assertEqual(end[:2], begin[:2])
+        self.assertEqual(end[:2], warm[:2])
+        # ROCr starts its thread for signals with the first copy or kernel that is timed, and keeps it.
+        self.assertIn(end[0] - begin[0], (0, 1))
         self.assertLessEqual(end[2], min(begin[2] + 8192, warm[2] + 1024))
         self.assertLessEqual(end[3], warm[3] + 4)
         maps = pathlib.Path(f"/proc/{program.pid}/maps").read_text()

@@ -292,7 +292,8 @@ bool wanted_without_call(const tracer::Record& record, uint64_t source) {
 void write_work(const tracer::Record& record, const LateLaunch* launch, bool dispatch) {
   const LateDevice* const device = late_device(record.device);
   const event::Table table = dispatch ? event::Table::kDispatch : event::Table::kCopy;
-  if (device == nullptr || record.end < record.begin || record.end == 0)
+  // An end before the beginning is the decoder's business: it keeps the row and counts it.
+  if (device == nullptr || record.begin == 0 || record.end == 0)
     return tape::loss(table, event::LossReason::kVendor, 1);
   if (dispatch) return write_kernel(record, launch, *device);
   const uint32_t queue =

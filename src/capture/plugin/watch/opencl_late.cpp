@@ -12,8 +12,9 @@ namespace {
 using D = cl_icd_dispatch;
 using opencl::HookedTable, opencl::kMostTables, opencl::slots_of;
 
+// Tables that have hooks, and, behind them, those of earlier stays: another tacho may have kept our hooks in one.
 constinit HookedTable g_tables[kMostTables] = {};
-constinit size_t g_table_count = 0;
+constinit size_t g_table_count = 0;  // that have hooks
 constinit const D* g_hooks = nullptr;
 constinit D g_first_below = {};  // what was below the hooks when they were made
 
@@ -91,7 +92,7 @@ void tell_runtimes_apart() {
   if (below.clWaitForEvents != nullptr) below.clWaitForEvents = wait_for_events;
 }
 
-// Whether the slot's function has a hook. Its call has an object of a runtime, so that it comes by that runtime's table.
+// Whether the slot's function has a hook. Calls of those have an object of a runtime, so that they come by its table.
 bool is_hooked(size_t slot) {
   constexpr size_t kByName = offsetof(D, clGetExtensionFunctionAddress) / sizeof(void*);
   return slot != kByName && slots_of(*g_hooks)[slot] != slots_of(g_first_below)[slot];
@@ -119,14 +120,30 @@ bool is_recorded(const HookedTable& table) {
   return search.found;
 }
 
+// What lies below our hooks that are in the table still, from an earlier stay.
+void replace_hooks(HookedTable& table, const D& below) {
+  if (g_hooks == nullptr) return;
+  auto** const slots = reinterpret_cast<void**>(&table.own);
+  for (size_t i = 0; i < table.slots; ++i)
+    if (is_hooked(i) && slots[i] == slots_of(*g_hooks)[i]) slots[i] = slots_of(below)[i];
+}
+
 const char* hook(cl_platform_id platform) {
   const auto* const table = *reinterpret_cast<const D* const*>(platform);
   for (size_t i = 0; i < g_table_count; ++i)
     if (g_tables[i].table == table) return nullptr;
   if (g_table_count == kMostTables) return "the program has more than eight OpenCL runtimes";
+  HookedTable found{};
+  if (const char* const why = opencl::read_table(platform, found)) return *why != '\0' ? why : nullptr;
+  if (is_recorded(found)) return "tacho attach records it; watch it when that has ended";
   HookedTable& hooked = g_tables[g_table_count];
-  if (const char* const why = opencl::read_table(platform, hooked)) return *why != '\0' ? why : nullptr;
-  if (is_recorded(hooked)) return "tacho attach records it; watch it when that has ended";
+  for (HookedTable& earlier : g_tables) {
+    if (earlier.table != table) continue;
+    replace_hooks(found, earlier.own);
+    earlier = hooked;
+    break;
+  }
+  hooked = found;
   if (g_table_count == 0) {
     g_hooks = opencl_hooks_above(hooked.own);
     if (g_hooks == nullptr) return nullptr;  // they are there as a layer

@@ -101,8 +101,27 @@ Context current_context() {
 uint64_t current_place() {
   return reinterpret_cast<uint64_t>(current_context());
 }
-uint64_t place_of(Stream, bool) {
-  return g_driver.times() ? current_place() : kNoPlace;
+bool is_capturing(Stream stream, bool per_thread) {
+  if (g_driver.cuStreamIsCapturing == nullptr) return false;
+  int state = 0;  // CU_STREAM_CAPTURE_STATUS_NONE
+  auto* const ask = per_thread && g_driver.cuStreamIsCapturing_ptsz != nullptr ? g_driver.cuStreamIsCapturing_ptsz
+                                                                               : g_driver.cuStreamIsCapturing;
+  return ask(stream, &state) == kSuccess && state != 0;
+}
+
+// In a program that ran before tacho came: looks (age_captures()) until nothing that is counted is asked any more
+// whether its stream is being captured. A capture that tacho has not seen begin may last longer: whatever is to be
+// timed is always asked, and one that is found is waited for once more.
+constinit std::atomic<uint32_t> g_unknown_captures{0};
+constexpr uint32_t kLooksForCaptures = 100;
+
+uint64_t place_of(Stream stream, bool per_thread) {
+  if (!g_driver.times()) return kNoPlace;
+  if (g_late && is_capturing(stream, per_thread)) {
+    g_unknown_captures.store(kLooksForCaptures, std::memory_order_relaxed);
+    return kNoPlace;
+  }
+  return current_place();
 }
 bool create_event(uint64_t, Event* event) {
   constexpr unsigned kTimed = 0;  // CU_EVENT_DEFAULT
@@ -191,11 +210,8 @@ bool start() {
 
 // Whether what is put into the stream now becomes a node of a graph rather than work.
 bool captured(Stream stream, bool per_thread) {
-  if ((!g_late && !g_timer.capturing()) || g_driver.cuStreamIsCapturing == nullptr) return false;
-  int state = 0;  // CU_STREAM_CAPTURE_STATUS_NONE
-  auto* const ask = per_thread && g_driver.cuStreamIsCapturing_ptsz != nullptr ? g_driver.cuStreamIsCapturing_ptsz
-                                                                               : g_driver.cuStreamIsCapturing;
-  return ask(stream, &state) == kSuccess && state != 0;
+  const bool unknown = g_unknown_captures.load(std::memory_order_relaxed) > 0;
+  return (unknown || g_timer.capturing()) && is_capturing(stream, per_thread);
 }
 
 // Names
@@ -869,8 +885,14 @@ size_t driver_hooks(SlotHook* into) {
   return list.count();
 }
 
+void age_captures() {
+  const uint32_t left = g_unknown_captures.load(std::memory_order_relaxed);
+  if (left > 0) g_unknown_captures.store(left - 1, std::memory_order_relaxed);
+}
+
 void begin_driver() {
   g_timer.begin_stay();
+  g_unknown_captures.store(kLooksForCaptures, std::memory_order_relaxed);
   if (g_own == nullptr) return;
   const Guard guard(g_own->objects);
   g_kernels.clear();

@@ -20,6 +20,8 @@ size_t driver_hooks(SlotHook* into);
 SlotHook dlsym_hook();
 /// Before operations are counted in another table than before.
 void begin_driver();
+/// Called ten times a second: captures that were under way when tacho came become unlikely.
+void age_captures();
 /// Reads the times of what ends within a second, counts the others as lost, and destroys our events. While the hooks
 /// are still there, which see contexts go; no operation is timed any more.
 void drain_driver();

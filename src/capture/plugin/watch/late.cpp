@@ -73,6 +73,7 @@ void count_fork() {
 }
 // A forked child is not watched: hooks that are in it only pass calls on.
 void leave_in_child() {
+  free_rows();
   if (g_busy.load(std::memory_order_acquire) == 0) return;
   g_watched.store(false, std::memory_order_release);
   end_driver();
@@ -128,6 +129,7 @@ void follow() {
   // What a library keeps for itself it may have been about to write when tacho looked.
   for (uint32_t turn = 1; header.closed.load(std::memory_order_acquire) == 0 && lives(g_path); ++turn) {
     tape::wait_on(header.closed, 0, kLook);
+    age_captures();
     const uint64_t now = loads();
     if (now != known || turn == 1 || turn == 10) look();
     known = now;

@@ -71,6 +71,7 @@ __attribute__((constructor)) void begin() {
   if (take_table(path) != nullptr) return;  // tacho has ended: this program outlives it
   g_watched.store(true, std::memory_order_release);
   pthread_atfork(nullptr, nullptr, [] {
+    free_rows();
     if (!g_late) register_process();
   });
 }
@@ -201,8 +202,10 @@ WatchRow* WatchedKernel::row(const WatchedShape& shape) {
     WatchRow* rest = rest_.load(std::memory_order_relaxed);
     if (rest == nullptr) {
       rest = find_row_of(WatchKind::kKernel, domain_, name, {});
-      const Guard guard(g_rows_lock);
-      if (stay == g_stay.load(std::memory_order_relaxed)) rest_.store(rest, std::memory_order_relaxed);
+      if (try_lock(g_rows_lock)) {
+        if (stay == g_stay.load(std::memory_order_relaxed)) rest_.store(rest, std::memory_order_relaxed);
+        unlock(g_rows_lock);
+      }
     }
     return rest;
   }
@@ -224,6 +227,10 @@ WatchRow* WatchedKernel::row(const WatchedShape& shape) {
 void WatchedKernel::forget_rows() {
   shapes_.store(0, std::memory_order_relaxed);
   rest_.store(nullptr, std::memory_order_relaxed);
+}
+
+void free_rows() {
+  unlock(g_rows_lock);
 }
 
 void forget_all_rows() {

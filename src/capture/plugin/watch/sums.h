@@ -93,6 +93,8 @@ class WatchedKernel {
 /// The kernels of this process by name; the same object for all kernels beyond event::kWatchNames, whose row is row 0.
 /// Call it under a lock.
 WatchedKernel* kernel_named(std::string_view name, uint32_t domain);
+/// In a forked child, which has not the thread that may have been changing rows.
+void free_rows();
 /// After take_table() in a process that had another one before.
 void forget_all_rows();
 

@@ -12,6 +12,7 @@
 
 #include "attach/intruder.h"
 #include "attach/remote_memory.h"
+#include "attach/steps.h"
 #include "attach/target.h"
 #include "base/clock.h"
 #include "launch/signals.h"
@@ -53,6 +54,7 @@ class RunningWatch {
     programs.descriptor = signals.descriptor();
     programs.begin = [&]() -> tl::expected<void, launch::LaunchError> {
       if (Status in = enter_all(segment); !in) return tl::unexpected(launch::LaunchError(std::move(in.error())));
+      attach::at_step("attached");
       if (options_.entered) options_.entered(sentences(began));
       return {};
     };
@@ -62,7 +64,11 @@ class RunningWatch {
       const double passed = static_cast<double>(raw_now() - begin) * 1e-9;
       return asked_to_end(signals) || all_gone() || (options_.duration_s > 0 && passed >= options_.duration_s);
     };
-    programs.leave = [&] { leave_all(segment); };
+    programs.leave = [&] {
+      attach::at_step("leaving");
+      leave_all(segment);
+      attach::at_step("left");
+    };
     auto last = watch_table(segment, options_.watch, programs);
     if (!last) return fail("{}", last.error().message);
     result_.last = std::move(*last);

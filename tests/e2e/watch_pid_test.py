@@ -13,6 +13,7 @@ import subprocess
 import termios
 import time
 import unittest
+import urllib.request
 
 import harness
 from harness import BUILD, TACHO, TARGETS
@@ -262,6 +263,7 @@ class OpenCl(Running):
         tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-o", "a.tacho"], cwd=self.folder, stderr=subprocess.PIPE, text=True)
         self.addCleanup(tacho.stderr.close)
         self.assertIn("attached", tacho.stderr.readline())
+        time.sleep(0.5)  # it says so before its hooks are in
         self.one_sentence(self.run_command(TACHO, "watch", str(program.pid), code=1), "tacho attach records it")
         program.ask("run 40")
         tacho.send_signal(signal.SIGINT)
@@ -270,6 +272,72 @@ class OpenCl(Running):
         watch = Watcher(self, program.pid)
         program.ask("run 50")
         self.assertEqual(sums(watch.end(), "kernel"), {"mix_up": 50})
+
+    def test_attach_comes_while_tacho_watches(self):
+        program = self.start(TOLD)
+        watch = Watcher(self, program.pid)
+        tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-o", "a.tacho"], cwd=self.folder, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(tacho.stderr.close)
+        self.assertIn("attached", tacho.stderr.readline())
+        time.sleep(0.5)  # it says so before its hooks are in
+        program.ask("run 40")
+        self.assertEqual(sums(watch.end(), "kernel"), {"mix_up": 40})
+        program.ask("run 20")
+        tacho.send_signal(signal.SIGINT)
+        self.assertEqual(tacho.wait(60), 0)
+        self.assertEqual(self.calls("kernel", "mix_up", "a.tacho"), 60)
+        for count in (50, 60):
+            watch = Watcher(self, program.pid)
+            program.ask(f"run {count}")
+            self.assertEqual(sums(watch.end(), "kernel"), {"mix_up": count})
+        self.nothing_left(program)
+
+    def test_two_runtimes(self):
+        icd = pathlib.Path("/usr/lib/oclgrind/liboclgrind-rt-icd.so")
+        if not icd.exists():
+            self.skipTest("needs Oclgrind (Debian: oclgrind)")
+        vendors = self.folder / "vendors"
+        vendors.mkdir()
+        for file in pathlib.Path("/etc/OpenCL/vendors").glob("pocl*.icd"):
+            (vendors / "a.icd").write_text(file.read_text())
+        (vendors / "b.icd").write_text(f"{icd}\n")
+        program = self.start(TOLD, env={**os.environ, "OCL_ICD_VENDORS": f"{vendors}/"})
+        for count in (30, 50):
+            program.ask("other 10")
+            watch = Watcher(self, program.pid)
+            program.ask(f"run {2 * count}")
+            program.ask(f"other {count}")
+            moment = watch.end()
+            self.assertEqual(sums(moment, "kernel"), {"mix_up": 3 * count})
+            self.assertEqual(sums(moment, "copy", "bytes")["device to host"], 3 * count // 10 * 4096)
+            self.assertEqual(moment["lost_durations"], 0)
+        self.assertEqual(program.ask("other 10"), "done")
+
+    def test_in_a_container(self):
+        """Other process numbers, another /dev/shm, and no file of tacho's."""
+        harness.need_mounts()
+        (self.folder / "told").write_bytes(TOLD.read_bytes())
+        (self.folder / "told").chmod(0o755)
+        script = f"mount -t tmpfs none /dev/shm && mount -t tmpfs none {BUILD / 'lib'} && exec {self.folder}/told"
+        program = self.start("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", script)
+        inner = int(pathlib.Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text())
+        for count in (70, 90):
+            watch = Watcher(self, inner)
+            program.ask(f"run {count}")
+            moment = watch.end()
+            self.assertEqual(sums(moment, "kernel"), {"mix_up": count})
+            self.assertEqual([process["pid"] for process in moment["processes"]], [inner])
+            self.wait_until(lambda: self.leftovers(inner) == ([], [], []))
+        self.assertEqual(os.listdir(f"/proc/{inner}/root/dev/shm"), [])
+
+    def test_metrics(self):
+        program = self.start(TOLD)
+        watch = Watcher(self, program.pid, "--prometheus", "127.0.0.1:0")
+        address = re.search(r"http://\S+", watch.said + watch.process.stderr.readline())[0]
+        program.ask("run 33")
+        with urllib.request.urlopen(address, timeout=10) as answer:
+            self.assertIn('tacho_kernel_launches_total{kernel="mix_up"} 33', answer.read().decode())
+        watch.end()
 
     def test_two_at_once(self):
         program = self.start(TOLD)
@@ -472,6 +540,92 @@ class Cuda(Running):
         self.assertEqual(told.ask("go"), "done")
         moment = watch.end()
         self.assertEqual(sums(moment, "kernel"), {"late_1000": 30})
+
+
+class Fates(Running):
+    """The program changes while tacho is at any step of its way in and out: it runs on, or has ended, and tacho says one sentence."""
+    STEPS = ("stopped", "mapped", "filled", "created", "waiting", "attached", "leaving", "left")
+    PROGRAM = TARGETS / "attach_fates"
+
+    def at_step(self, step, change):
+        program = self.start(self.PROGRAM)
+        tacho = subprocess.Popen([str(TACHO), "watch", str(program.pid), "-q", "--duration", "0.2"], cwd=self.folder,
+                                 env={**os.environ, "TACHO_ATTACH_STEP": step}, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(tacho.stderr.close)
+        self.addCleanup(tacho.kill)
+        self.wait_until(lambda: self.state(tacho.pid) in "TZ")
+        self.assertEqual(self.state(tacho.pid), "T", f"tacho never came to {step}")
+        change(program)
+        tacho.send_signal(signal.SIGCONT)
+        code = tacho.wait(timeout=60)
+        said = tacho.stderr.read()
+        self.assertIn(code, (0, 1), f"{step}: {said}")
+        if code == 1:
+            self.assertRegex(said, r"^tacho: [^\n]+\n$", step)
+        return program, code, said
+
+    @staticmethod
+    def state(pid):
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+    def alive(self, program):
+        self.nothing_left(program)
+        program.process.stdin.write("p")
+        program.process.stdin.flush()
+        self.assertEqual(program.line(), "p")
+
+    def test_it_is_killed(self):
+        for step in self.STEPS:
+            program, code, said = self.at_step(step, lambda program: program.process.kill())
+            self.assertIn(code, {"attached": (0,), "leaving": (0,), "left": (0,), "created": (0, 1), "waiting": (0, 1)}.get(step, (1,)), f"{step}: {said}")
+            if code == 1:
+                self.assertIn("ended while tacho", said)
+
+    def test_it_runs_another_program(self):
+        for step in self.STEPS:
+            def change(program):
+                program.process.stdin.write("x")
+                program.process.stdin.flush()
+                time.sleep(0.2)
+            program, code, said = self.at_step(step, change)
+            self.wait_until(lambda: os.readlink(f"/proc/{program.pid}/exe").endswith("sleep"))
+            self.assertNotIn(self.state(program.pid), "tT", step)
+            self.nothing_left(program)
+
+    def test_it_forks(self):
+        for step in self.STEPS:
+            def change(program):
+                program.process.stdin.write("f")
+                program.process.stdin.flush()
+            program, code, said = self.at_step(step, change)
+            child = int(program.line())
+            self.addCleanup(os.kill, child, signal.SIGKILL)
+            self.assertEqual(code, 0, f"{step}: {said}")
+            self.wait_until(lambda: self.leftovers(child) == ([], [], []))
+            self.assertNotIn(self.state(child), "tT", step)
+            self.alive(program)
+
+    def test_it_is_stopped_and_goes_on(self):
+        for step in self.STEPS:
+            def change(program):
+                program.process.send_signal(signal.SIGSTOP)
+                time.sleep(0.2)
+                program.process.send_signal(signal.SIGCONT)
+            program, code, said = self.at_step(step, change)
+            self.assertEqual(code, 0, f"{step}: {said}")
+            self.alive(program)
+
+    def test_tacho_is_killed(self):
+        for step in ("stopped", "waiting", "attached", "leaving", "left"):
+            program = self.start(self.PROGRAM)
+            tacho = subprocess.Popen([str(TACHO), "watch", str(program.pid), "-q", "--duration", "0.2"], cwd=self.folder,
+                                     env={**os.environ, "TACHO_ATTACH_STEP": step})
+            self.wait_until(lambda: self.state(tacho.pid) in "TZ")
+            tacho.kill()
+            tacho.wait(timeout=20)
+            self.alive(program)
+            Watcher(self, program.pid).end()
+            self.alive(program)
 
 
 class Refusals(Running):

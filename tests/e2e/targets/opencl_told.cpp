@@ -2,6 +2,7 @@
 //   run N     N launches in a queue with profiling, a read of 4096 bytes after every tenth, and clFinish
 //   plain N   the same in a queue that was made without profiling
 //   new N     the same in a queue that is made now, without profiling, and released again
+//   other N   the same on the second platform, if there is one: all is made anew and released again
 //   profiling what the program sees of its queues' profiling
 //   fork      a child does nothing and ends in order
 //   result    what came out of all launches
@@ -52,6 +53,50 @@ void run(cl_command_queue queue, long count) {
   }
   check(clFinish(queue), "clFinish");
 }
+const char* const kSource =
+    "kernel void mix_up(global uint* a, uint k) { size_t i = get_global_id(0); a[i] = a[i] * 1664525u + k; }";
+cl_kernel make_kernel(cl_context context, cl_device_id device, cl_mem memory) {
+  cl_int code = CL_SUCCESS;
+  const char* text = kSource;
+  const cl_program program = clCreateProgramWithSource(context, 1, &text, nullptr, &code);
+  check(code, "clCreateProgramWithSource");
+  check(clBuildProgram(program, 1, &device, "", nullptr, nullptr), "clBuildProgram");
+  const cl_kernel kernel = clCreateKernel(program, "mix_up", &code);
+  check(code, "clCreateKernel");
+  check(clReleaseProgram(program), "clReleaseProgram");
+  check(clSetKernelArg(kernel, 0, sizeof memory, &memory), "clSetKernelArg");
+  return kernel;
+}
+cl_mem make_memory(cl_context context) {
+  cl_int code = CL_SUCCESS;
+  const cl_mem memory =
+      clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, kItems * sizeof(cl_uint), g_host.data(), &code);
+  check(code, "clCreateBuffer");
+  return memory;
+}
+void run_on_other(long count) {
+  cl_platform_id platforms[2] = {};
+  cl_uint found = 0;
+  check(clGetPlatformIDs(2, platforms, &found), "clGetPlatformIDs");
+  if (found < 2) return;
+  const cl_context context = g_context;
+  const cl_device_id device = g_device;
+  const cl_kernel kernel = g_kernel;
+  const cl_mem memory = g_memory;
+  cl_int code = CL_SUCCESS;
+  check(clGetDeviceIDs(platforms[1], CL_DEVICE_TYPE_ALL, 1, &g_device, nullptr), "clGetDeviceIDs");
+  g_context = clCreateContext(nullptr, 1, &g_device, nullptr, nullptr, &code);
+  check(code, "clCreateContext");
+  g_memory = make_memory(g_context);
+  g_kernel = make_kernel(g_context, g_device, g_memory);
+  const cl_command_queue queue = make_queue(CL_QUEUE_PROFILING_ENABLE);
+  run(queue, count);
+  check(clReleaseCommandQueue(queue), "clReleaseCommandQueue");
+  check(clReleaseKernel(g_kernel), "clReleaseKernel");
+  check(clReleaseMemObject(g_memory), "clReleaseMemObject");
+  check(clReleaseContext(g_context), "clReleaseContext");
+  g_context = context, g_device = device, g_kernel = kernel, g_memory = memory;
+}
 const char* profiling(cl_command_queue queue) {
   cl_command_queue_properties properties = 0;
   check(clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, nullptr),
@@ -70,18 +115,8 @@ int main() {
   g_context = clCreateContext(nullptr, 1, &g_device, nullptr, nullptr, &code);
   check(code, "clCreateContext");
   const cl_command_queue timed = make_queue(CL_QUEUE_PROFILING_ENABLE), plain = make_queue(0);
-  const char* const source =
-      "kernel void mix_up(global uint* a, uint k) { size_t i = get_global_id(0); a[i] = a[i] * 1664525u + k; }";
-  const char* text = source;
-  const cl_program program = clCreateProgramWithSource(g_context, 1, &text, nullptr, &code);
-  check(code, "clCreateProgramWithSource");
-  check(clBuildProgram(program, 1, &g_device, "", nullptr, nullptr), "clBuildProgram");
-  g_kernel = clCreateKernel(program, "mix_up", &code);
-  check(code, "clCreateKernel");
-  g_memory = clCreateBuffer(g_context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, kItems * sizeof(cl_uint),
-                            g_host.data(), &code);
-  check(code, "clCreateBuffer");
-  check(clSetKernelArg(g_kernel, 0, sizeof g_memory, &g_memory), "clSetKernelArg");
+  g_memory = make_memory(g_context);
+  g_kernel = make_kernel(g_context, g_device, g_memory);
   run(timed, 10);
   run(plain, 10);
   puts("ready");
@@ -93,6 +128,8 @@ int main() {
       run(timed, count);
     } else if (strncmp(line, "plain", 5) == 0) {
       run(plain, count);
+    } else if (strncmp(line, "other", 5) == 0) {
+      run_on_other(count);
     } else if (strncmp(line, "new", 3) == 0) {
       const cl_command_queue queue = make_queue(0);
       run(queue, count);

@@ -35,8 +35,10 @@ namespace {
 using tape::AttachBlock;
 using tape::AttachState;
 
-constinit std::atomic<uint32_t> g_busy{0};  // 1: a tacho is attaching, attached or leaving
-constexpr int64_t kLook = 100'000'000;      // ns between looks at the program's libraries and at tacho
+// Whether a tacho is here.
+constexpr uint32_t kFree = 0, kHere = 1, kLeaves = 2;
+constinit std::atomic<uint32_t> g_busy{kFree};
+constexpr int64_t kLook = 100'000'000;  // ns between looks at the program's libraries and at tacho
 
 struct Loaded {
   uint64_t added, removed;
@@ -124,15 +126,15 @@ void leave_sources() {
 constinit std::atomic<uint32_t> g_forks{0};
 
 void count_fork() {
-  if (g_busy.load(std::memory_order_acquire) != 0) g_forks.fetch_add(1, std::memory_order_relaxed);
+  if (g_busy.load(std::memory_order_acquire) != kFree) g_forks.fetch_add(1, std::memory_order_relaxed);
 }
 void leave_in_forked_child() {
-  if (g_busy.load(std::memory_order_acquire) == 0) return;
+  if (g_busy.load(std::memory_order_acquire) == kFree) return;
 #define TACHO_SOURCE_LATE(start, leave, leave_in_child) leave_in_child();
 #include "capture/sources.def"
 #undef TACHO_SOURCE_LATE
   tape::park_in_child();
-  g_busy.store(0, std::memory_order_release);
+  g_busy.store(kFree, std::memory_order_release);
 }
 void watch_forks() {
   static constinit bool watched = false;
@@ -164,6 +166,7 @@ void follow() {
     known = now;
     look_at_sources();
   }
+  g_busy.store(kLeaves, std::memory_order_release);
   // Of a tacho that was killed nobody has closed the gate.
   tape::set_gate(*pool, tape::gate::kTime, false);
   tell_forks();
@@ -173,23 +176,37 @@ void follow() {
 
 }  // namespace
 
+namespace {
+// True when no other tacho is here. One that leaves is waited for: it has told its own tacho so before it was done.
+bool take_place() {
+  constexpr int64_t kPatience = 3'000'000'000;
+  const int64_t begin = raw_now();
+  for (;;) {
+    uint32_t now = kFree;
+    if (g_busy.compare_exchange_strong(now, kHere, std::memory_order_acq_rel)) return true;
+    if (now == kHere || raw_now() - begin > kPatience) return false;
+    const timespec moment{0, 200'000};
+    nanosleep(&moment, nullptr);
+  }
+}
+}  // namespace
+
 void serve(AttachBlock& block) {
-  uint32_t free = 0;
-  const bool alone = g_busy.compare_exchange_strong(free, 1, std::memory_order_acq_rel);
+  const bool alone = take_place();
   if (alone) watch_forks();
   const char* const why = alone ? attach_to(block) : "another tacho is attached to it";
   if (why != nullptr) {
     strncpy(block.message, why, sizeof block.message - 1);
     answer(block, AttachState::kRefused);
     give_back(block);
-    if (alone) g_busy.store(0, std::memory_order_release);
+    if (alone) g_busy.store(kFree, std::memory_order_release);
     return;
   }
   answer(block, AttachState::kAttached);
   give_back(block);
   follow();
   tape::park();
-  g_busy.store(0, std::memory_order_release);
+  g_busy.store(kFree, std::memory_order_release);
 }
 
 }  // namespace tacho::capture

@@ -326,14 +326,14 @@ class Check:
 
     def memory(self):
         program = Running("eager")
-        time.sleep(WARM)
+        time.sleep(3)
         idle = self.mappings(program.pid)
-        time.sleep(WARM)
+        time.sleep(2)
         before = self.mappings(program.pid)
-        print(f"      undisturbed for {WARM:.0f} s: {sum(before.values()) - sum(idle.values()):+d} KiB")
+        print(f"      undisturbed for 2 s: {sum(before.values()) - sum(idle.values()):+d} KiB")
         for number in range(1, 4):
-            self.attach(program, "--duration", 1, file="m.tacho")
-            time.sleep(2)
+            self.attach(program, "--duration", 0.5, file="m.tacho")
+            time.sleep(1)
             after = self.mappings(program.pid)
             grown = sorted(((after.get(name, 0) - before.get(name, 0), name) for name in {*after, *before}), reverse=True)
             print(f"      after attach {number}: {sum(after.values()) - sum(before.values()):+d} KiB, of which")

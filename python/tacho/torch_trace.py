@@ -42,7 +42,7 @@ def _beside(name):
     return module
 
 
-_library = _beside("library")
+_library, _shapes = _beside("library"), _beside("torch_shapes")
 
 
 def _attributes(category, payload=None):
@@ -148,11 +148,12 @@ def _hide_from_compiler(torch):
             moved(constant) if isinstance(constant, types.CodeType) else constant for constant in code.co_consts))
 
     skip = _skipping(torch)
-    for value in list(globals().values()):
-        members = list(vars(value).values()) if isinstance(value, type) and value.__module__ == __name__ else [value]
+    own = (__name__, _shapes.__name__)
+    for value in [*globals().values(), *vars(_shapes).values()]:
+        members = list(vars(value).values()) if isinstance(value, type) and value.__module__ in own else [value]
         for member in members:
             member = getattr(member, "__func__", member)
-            if isinstance(member, types.FunctionType) and member.__module__ == __name__:
+            if isinstance(member, types.FunctionType) and member.__module__ in own:
                 member.__code__ = moved(member.__code__)
                 skip(member.__code__)
     return skip
@@ -242,6 +243,7 @@ class _Thread(threading.local):
     def __init__(self):
         self.modules = []  # that are being called, outermost first
         self.emitting = None  # None: not tried yet
+        self.shapes = False  # with shapes of inputs
         self.theirs = 0  # profilers of the program's own that run
 
 
@@ -257,6 +259,9 @@ class _Tracer:
         self.root = os.path.dirname(getattr(torch, "__file__", None) or "/no/torch/__init__.py") + "/"
         self.graph_of = {}  # a file that inductor generated -> its graph
         self.gpu = torch.version.cuda is not None or getattr(torch.version, "hip", None) is not None
+        self.every = os.environ.get("TACHO_TORCH_SHAPES") == "all"  # operator has its shapes
+        self.stretches = None  # that have shapes
+        self.configs = {}  # of torch's emitter, without and with shapes
 
     def install(self):
         global _hide
@@ -273,6 +278,8 @@ class _Tracer:
                 self.gpu = False
                 sys.stderr.write("tacho: --torch-trace: PyTorch %s does not emit its ATen operators (%s: %s): they are not "
                                  "recorded\n" % (torch.__version__, type(error).__name__, error))
+        if self.gpu and os.environ.get("TACHO_TORCH_SHAPES") == "sampled":
+            self.sample_shapes()
         module = torch.nn.Module.__call__
         _swap(module, self.push_module, self.pop_module)
         self.hook_functions()
@@ -310,6 +317,8 @@ class _Tracer:
                 push_with(_bytes(text), ctypes.byref(_attributes(_bytes(kind))))
                 return True
             key = (text, id(frame.f_code), frame.f_lasti)
+            if self.stretches is not None and not local.modules:
+                self.outermost(key)
             site = sites.get(key)
             if site is None or site.code is not frame.f_code:
                 site = self.site(key, frame, None, text, kind)
@@ -322,6 +331,8 @@ class _Tracer:
         module, local = args[0], self.local
         if local.emitting is None:
             self.emit()
+        if self.stretches is not None and not local.modules:
+            self.outermost(id(module))
         try:
             frame = sys._getframe(2)
         except ValueError:
@@ -374,17 +385,70 @@ class _Tracer:
         self.local.emitting = False
         if not self.gpu or self.local.theirs:
             return
+        shapes = self.every or (self.stretches is not None and self.stretches.on)
+        if shapes not in self.configs:
+            self.configs[shapes] = self.config(shapes)
+        try:
+            self.enable_profiler(self.configs[shapes], set())
+        except RuntimeError as error:
+            if "already enabled" not in str(error):
+                raise
+            return  # this thread runs a backward pass, and has the emitter of the one that asked for it
+        self.local.emitting, self.local.shapes = True, shapes
+
+    def config(self, shapes):
+        """Of torch's emitter. With shapes it writes ", sizes = [[8, 3], [3, 5]]" behind an operator's name."""
         from torch._C._profiler import _ExperimentalConfig
         autograd = self.torch.autograd
-        # The first word asks for the shapes of inputs: ", sizes = [[8, 3], [3, 5]]" behind an operator's name.
-        shapes = os.environ.get("TACHO_TORCH_SHAPES") == "1"
         words = (autograd.ProfilerState.NVTX, shapes, False, False, False, False, _ExperimentalConfig())
         try:
-            config = autograd.ProfilerConfig(*words)
+            return autograd.ProfilerConfig(*words)
         except TypeError:  # versions that want the name of a trace
-            config = autograd.ProfilerConfig(*words, "")
-        self.enable_profiler(config, set())
-        self.local.emitting = True
+            return autograd.ProfilerConfig(*words, "")
+
+    # ---- shapes in stretches of the run
+
+    def sample_shapes(self):
+        def mark(word):
+            self.library.tacho_mark_with(word, ctypes.byref(_attributes(b"shapes")))
+
+        stretches = _shapes.Stretches(lambda on: mark(b"begin" if on else b"end"))
+
+        def forked():
+            mark(b"sampled")
+            if stretches.on:
+                mark(b"begin")
+
+        mark(b"sampled")
+        os.register_at_fork(after_in_child=forked)
+        register = getattr(sys.modules.get("torch.optim.optimizer"), "register_optimizer_step_post_hook", None)
+        if register is not None:  # from 2.0 on
+            register(lambda *_: stretches.step_ended())
+        self.stretches = stretches
+        graph = getattr(getattr(self.torch, "cuda", None), "CUDAGraph", None)
+        begin, end = getattr(graph, "capture_begin", None), getattr(graph, "capture_end", None)
+        if isinstance(begin, types.FunctionType) and isinstance(end, types.FunctionType):
+            _swap(begin, lambda args: self.capture(True), None, _OPENS)
+            _swap(end, None, lambda: self.capture(False), _CLOSES)
+
+    def outermost(self, key):
+        """Something is called outside of every module: here shapes are turned on and off."""
+        self.stretches.call(key)
+        self.follow()
+
+    def capture(self, begins):
+        self.stretches.capture(begins)
+        self.follow()
+
+    def follow(self):
+        """Emits on this thread as the stretches say."""
+        local = self.local
+        if local.emitting and local.shapes != self.stretches.on:
+            try:
+                self.disable_profiler()
+            except RuntimeError:  # something of torch's lies on top of it
+                return
+            self.emit()
 
     def share_with_profilers(self):
         """Torch serves one profiler a thread: while the program runs its own, ours is off."""

@@ -14,6 +14,7 @@
 
 #include "analysis/host/host_kind.h"
 #include "analysis/names.h"
+#include "analysis/operators/operators.h"
 #include "base/files/sorted_file.h"
 #include "base/saturating.h"
 #include "base/text/demangle.h"
@@ -143,6 +144,10 @@ Result<Side> make_side(const trace::Trace& trace, DiffBy by, bool input_shapes) 
   side.table = std::max<int64_t>(trace.rows(side.operators ? Table::kFunction : Table::kLabel), 1);
   side.rows = side.table + 1;
   if (!input_shapes) return side;
+  if (shapes_were_sampled(trace))
+    return fail("{}: it has shapes of inputs in parts of the run only, which cannot be compared with another run's; "
+                "record both with --torch-shapes=all, or compare without --input-shapes",
+                trace.path());
   TACHO_TRY(find_shapes(side));
   if (side.shaped.empty())
     return fail(

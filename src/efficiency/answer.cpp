@@ -93,10 +93,10 @@ std::vector<std::string> sentences(const Efficiency& efficiency) {
   if (!efficiency.roofs.empty()) out.push_back(efficiency.roofs);
   if (efficiency.whole_ns > 0)
     out.push_back(fmt::format(
-        "{} % of {} of GPU time is in operators with a model of their work.",
+        "{} % of {} of GPU time {}is in operators with a model of their work.",
         report::format_fixed(
             100 * static_cast<double>(efficiency.modelled_ns) / static_cast<double>(efficiency.whole_ns), 1),
-        report::format_duration(static_cast<double>(efficiency.whole_ns))));
+        report::format_duration(static_cast<double>(efficiency.whole_ns)), efficiency.sampled ? "with shapes " : ""));
   if (efficiency.utilisation && efficiency.steps >= 2)
     out.push_back(
         fmt::format("Matrix work of a step: {} TFLOP ({} steps of {}), {} % of what the data sheet's {} rate "

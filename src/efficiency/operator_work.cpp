@@ -353,7 +353,7 @@ void measure_run(const trace::Trace& trace, const Product* product, Efficiency& 
     const auto run = walk::run_span(trace);
     time = run ? static_cast<double>(run->length()) : 0;
   }
-  if (time <= 0 || product == nullptr || out.main == Precision::kUnknown) return;
+  if (out.sampled || time <= 0 || product == nullptr || out.main == Precision::kUnknown) return;
   const auto found = product->matrix.find(out.main);  // by convention the data sheet's
   if (found == product->matrix.end()) return;
   out.utilisation = 100 * out.matrix_flops / (time / 1e9 * found->second * 1e12);
@@ -471,7 +471,8 @@ Result<Efficiency> efficiency_of(const trace::Trace& trace, const OperatorTree& 
   }
   Judge judging(trace, tree, kernels, models);
   out.rows = judging.rows();
-  out.whole_ns = tree.whole.ns;
+  out.sampled = tree.sampled;
+  out.whole_ns = tree.sampled ? tree.with_shapes_ns() : tree.whole.ns;
   out.units = device.units;
   out.steps = options.steps;
   out.step_ns = options.step_ns;

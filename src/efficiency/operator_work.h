@@ -73,7 +73,8 @@ struct Efficiency {
   std::string roofs;                  ///< a sentence: where the roofs come from
   int64_t units = 0;                  ///< compute units of the device; 0 = unknown
   int64_t modelled_ns = 0;            ///< GPU time of all rows
-  int64_t whole_ns = 0;               ///< GPU time of the trace
+  int64_t whole_ns = 0;               ///< GPU time of the trace; of operators with shapes, where `sampled`
+  bool sampled = false;               ///< shapes were recorded in stretches of the run: `utilisation` is not known
   double matrix_flops = 0;            ///< of all matrix work
   std::optional<double> utilisation;  ///< percent: matrix_flops / (length of the run x peak of the main precision);
                                       ///< where steps are known their time counts, not that around them

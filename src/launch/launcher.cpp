@@ -200,7 +200,8 @@ void add_torch(std::pair<std::string, std::string> hooks, const LaunchOptions& o
                std::vector<std::pair<std::string, std::string>>& extra) {
   extra.push_back(std::move(hooks));
   if (options.recording.target.memory) extra.emplace_back("TACHO_MEMORY", "1");
-  if (options.torch_shapes) extra.emplace_back("TACHO_TORCH_SHAPES", "1");
+  if (options.torch_shapes != TorchShapes::kNone)
+    extra.emplace_back("TACHO_TORCH_SHAPES", options.torch_shapes == TorchShapes::kAll ? "all" : "sampled");
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ struct LaunchOptions {
   std::vector<std::pair<std::string, std::string>> environment;  // further variables for the target
   bool preload = true;                                           // LD_PRELOAD libtacho.so (markers, ROCTx, sampler)
   bool torch_trace = false;                                      // ranges of PyTorch's operators (torch_hooks.h)
-  bool torch_shapes = false;                                     // with the shapes of their inputs
+  TorchShapes torch_shapes = TorchShapes::kNone;                 // with the shapes of their inputs
   bool follow = false;                 // go on until the last process that the target started ends
   bool inject = true;                  // false: load none of our libraries and change only `environment`
   int stdout_fd = -1, stderr_fd = -1;  // the target's stdout and stderr; -1 = ours

@@ -13,6 +13,13 @@
 
 namespace tacho::launch {
 
+/// Which of PyTorch's operators are recorded with the shapes of their inputs.
+enum class TorchShapes : uint8_t {
+  kNone,
+  kSampled,  ///< those in stretches of the run (python/tacho/torch_shapes.py)
+  kAll,
+};
+
 /// When to switch recording on or off.
 struct Trigger {
   enum class Kind { kNone, kMarker, kSignal, kLaunch } kind = Kind::kNone;

@@ -40,7 +40,7 @@ OPTIONS = [["-f", "csv"], ["-f", "json"], ["-f", "pftrace"], ["-f", "rocprofv3"]
            ["--sample-clock", "wall"], ["--sample-stack", "4096"], ["--no-launch-stacks"], ["--telemetry", "cpu"], ["--telemetry-hz", "5"],
            ["--start-paused"], ["--delay", "0.01"], ["--duration", "0.1"], ["--start-trigger", "marker:x"], ["--stop-trigger", "marker:x"],
            ["--max-size", "1M"], ["--ring", "1M"], ["--aggregate"], ["--pool-size", "32M"], ["--follow"], ["--torch-trace"],
-           ["--torch-shapes"], ["--memory"], ["--memory-keep", "1s"], ["--amd-source", "hsa"], ["--yield-to-app"], ["--cupti-clock"],
+           ["--torch-shapes"], ["--torch-shapes=all"], ["--memory"], ["--memory-keep", "1s"], ["--amd-source", "hsa"], ["--yield-to-app"], ["--cupti-clock"],
            ["--cupti-device-buffers", "4"], ["--device-counters", "SQ_WAVES"]]
 
 

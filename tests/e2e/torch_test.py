@@ -3,10 +3,13 @@ run OpenCL kernels on PoCL. What programs do with PyTorch gives the same bits as
 import collections
 import csv
 import gzip
+import importlib.util
 import io
 import json
 import os
+import re
 import subprocess
+import threading
 import unittest
 
 import harness
@@ -263,7 +266,7 @@ for i in range(3):
 @unittest.skipIf(torch_missing(), "needs python3-torch and python3-pyopencl")
 class Shapes(Base):
     def test_shapes_of_the_emitter(self):
-        self.trace(DEBIAN_PYTHON, "-c", EMITTER, options=["--torch-shapes"], env={"PYTHONPATH": str(SOURCE / "python")})
+        self.trace(DEBIAN_PYTHON, "-c", EMITTER, options=["--torch-shapes=all"], env={"PYTHONPATH": str(SOURCE / "python")})
         result = self.run_command(TACHO, "stats", "t.tacho", "--by", "operator", "--input-shapes", "--device", "H100", "--output-format", "csv")
         rows = {row["InputShapes"]: row for row in csv.DictReader(io.StringIO(result.stdout.decode())) if row["Name"] == "aten::mm"}
         for count in (64, 128):
@@ -275,6 +278,195 @@ class Shapes(Base):
         self.assertEqual(rows["[[128, 256], [256, 32]]"]["Precision"], "f32")
         said = self.run_command(TACHO, "stats", "t.tacho", "--by", "operator", "--input-shapes", "--device", "H100").stdout.decode()
         self.assertIn("This recording has shapes without types", said)
+
+
+# A training loop on a torch with an emitter (targets/emitting_torch). Its last words: how many kernels it ran.
+TRAINS = """
+import sys, threading, time
+import torch
+model, optimizer, kernels = torch.Linear(), torch.Optimizer(), 0
+begun = time.monotonic()
+while time.monotonic() - begun < float(sys.argv[1]):
+    model(64)
+    torch.autograd.backward()
+    time.sleep(0.004)
+    optimizer.step()
+    kernels += 2
+graph = torch.cuda.CUDAGraph()
+graph.capture_begin()
+model(32)
+graph.capture_end()
+
+def passes(config):
+    torch.inherit(config)
+    model(64)  # a thread that emits already
+
+thread = threading.Thread(target=passes, args=(torch.emitter(),))
+thread.start()
+thread.join()
+print(kernels + 2)
+"""
+
+
+@unittest.skipIf(torch_missing(), "needs python3-torch and python3-pyopencl")
+class SampledShapes(Base):
+    def trains(self, option, seconds):
+        (self.folder / "train.py").write_text(TRAINS)
+        env = {"PYTHONPATH": str(SOURCE / "tests" / "e2e" / "targets" / "emitting_torch")}
+        result = self.trace(DEBIAN_PYTHON, "train.py", seconds, options=option, env=env)
+        self.assertEqual(result.stderr, b"")
+        answer = self.run_command(TACHO, "stats", "t.tacho", "--by", "operator", "--input-shapes", "--device", "H100")
+        table = self.run_command(TACHO, "stats", "t.tacho", "--by", "operator", "--input-shapes", "--device", "H100", "--output-format", "csv")
+        return int(result.stdout), answer.stdout.decode(), list(csv.DictReader(io.StringIO(table.stdout.decode())))
+
+    def test_stretches_of_the_run_have_shapes(self):
+        kernels, said, rows = self.trains(["--torch-shapes"], "2.5")
+        self.assertEqual(sum(int(row["SelfKernels"]) for row in rows), kernels)
+        shaped = {row["InputShapes"]: int(row["Calls"]) for row in rows if row["Name"] == "aten::mm"}
+        # Steps are whole: as many forward as backward operators. What a graph captures has shapes in any case.
+        self.assertEqual(shaped["[[64, 256], [256, 32]]"], shaped["[[1024, 256], [256, 32]]"])
+        self.assertEqual(shaped["[[32, 256], [256, 32]]"], 1)
+        self.assertEqual(len(shaped), 3)
+        part = 2 * shaped["[[64, 256], [256, 32]]"] / kernels
+        self.assertGreater(part, 0.002)
+        self.assertLess(part, 0.3)
+        rest = next(row for row in rows if row["Name"] == "(calls without shapes)")
+        self.assertEqual(int(rest["SelfKernels"]) + sum(shaped.values()), kernels)
+        stretches = int(re.search(r"of GPU time, in (\d+) stretches of the run; the rest is", said).group(1))
+        self.assertGreaterEqual(stretches, 2)  # the second step, and the graph
+        self.assertIn("of GPU time with shapes is in operators with a model of their work", said)
+        self.assertNotIn("utilisation", said)
+        self.assertIn("parts of the run only", self.run_command(
+            TACHO, "diff", "t.tacho", "t.tacho", "--by", "operator", "--input-shapes", code=1).stderr.decode())
+        # Without shapes the table is that of the whole run.
+        whole = self.operators()
+        self.assertEqual(whole["aten::mm", "forward"]["Calls"] + whole["aten::mm", "backward"]["Calls"], kernels)
+
+    def test_all(self):
+        kernels, said, rows = self.trains(["--torch-shapes=all"], "0.3")
+        self.assertEqual(sum(int(row["Calls"]) for row in rows if row["Name"] == "aten::mm" and row["InputShapes"]), kernels)
+        self.assertNotIn("(calls without shapes)", said)
+        self.assertNotIn("stretch", said)
+
+    def test_a_program_without_a_second_step(self):
+        (self.folder / "train.py").write_text("import torch\ntorch.Linear()(64)\n")
+        self.trace(DEBIAN_PYTHON, "train.py", options=["--torch-shapes=sampled"],
+                   env={"PYTHONPATH": str(SOURCE / "tests" / "e2e" / "targets" / "emitting_torch")})
+        said = self.run_command(TACHO, "stats", "t.tacho", "--by", "operator", "--input-shapes").stdout.decode()
+        self.assertIn("No stretch of the run in which shapes were recorded launched any work", said)
+
+    def test_the_option(self):
+        for words in (["--torch-shapes=some"], ["--torch-shapes", "--torch-shapes=1"]):
+            self.one_sentence(self.trace("true", options=words, code=125), "sampled or all")
+        # The word behind it may be the program's.
+        self.one_sentence(self.run_command(TACHO, "trace", "-o", "x.tacho", "--torch-shapes", "ls", code=125), "Python", "ls")
+        self.one_sentence(self.run_command(TACHO, "sys", "run", "--torch-shapes=some", "--", "ls", code=125), "sampled or all")
+
+
+class StretchesOfShapes(unittest.TestCase):
+    """When shapes are turned on, by a clock of the test's own (python/tacho/torch_shapes.py)."""
+
+    def setUp(self):
+        spec = importlib.util.spec_from_file_location("torch_shapes", SOURCE / "python" / "tacho" / "torch_shapes.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        self.now, self.on, self.turns = 0.0, 0.0, []
+        self.stretches = module.Stretches(self.turns.append, lambda: self.now)
+
+    def spend(self, seconds):
+        self.now += seconds
+        if self.stretches.on:
+            self.on += seconds
+
+    def assert_part(self):
+        self.assertGreater(self.on / self.now, 1 / 120)
+        self.assertLess(self.on / self.now, 1 / 50)
+        self.assertGreater(len(self.turns), 20)
+
+    def test_steps(self):
+        """A stretch holds whole steps, however many modules a step calls."""
+        for seconds in (0.05, 0.0005):
+            self.setUp()
+            for step in range(int(min(500, 1e5 * seconds) / seconds)):
+                for key in ("model", "loss"):
+                    self.stretches.call(key)
+                    if key == "model":
+                        on = self.stretches.on
+                    self.assertEqual(on, self.stretches.on)
+                    self.spend(seconds)
+                self.stretches.step_ended()
+            self.assert_part()
+            self.assertLess(len(self.turns), 2 * self.now)  # no stretch is shorter than 20 ms
+
+    def test_gradients_of_several_batches(self):
+        optimizers = 0
+        for step in range(3000):
+            for _ in range(8):
+                self.stretches.call("model")
+                self.spend(0.02)
+            optimizers += self.stretches.on
+            self.spend(0.01)
+            self.stretches.step_ended()
+        self.assert_part()
+        self.assertGreater(optimizers, 10)
+
+    def test_no_optimizer(self):
+        for _ in range(10000):
+            self.stretches.call("model")
+            self.spend(0.02)
+        self.assert_part()
+
+    def test_evaluation_after_training(self):
+        for _ in range(100):
+            self.stretches.call("model")
+            self.spend(0.05)
+            self.stretches.step_ended()
+        before = len(self.turns)
+        for _ in range(10000):
+            self.stretches.call("model")
+            self.spend(0.05)
+        self.assertGreater(len(self.turns), before + 10)
+        self.assert_part()
+
+    def test_every_part_of_what_repeats(self):
+        """Stretches fall on all parts of an iteration, though it has the length of the time between them."""
+        seen = dict.fromkeys(range(40), 0)
+        for _ in range(4000):
+            for part in seen:
+                self.stretches.call("block")
+                self.spend(0.03)
+                seen[part] += self.stretches.on
+        self.assertGreater(min(seen.values()), 0.3 * sum(seen.values()) / len(seen))
+
+    def test_what_is_never_called_again_ends_a_stretch(self):
+        for _ in range(2):
+            self.stretches.call("warm-up")
+            self.spend(0.1)
+        for i in range(100000):
+            self.stretches.call("other %d" % i)
+            self.spend(0.1)
+        self.assertLess(self.on, 1.5)
+
+    def test_other_threads_follow(self):
+        self.stretches.call("model")
+        self.spend(0.1)
+        thread = threading.Thread(target=lambda: [self.stretches.call("model") for _ in range(5)])
+        thread.start()
+        thread.join()
+        self.assertEqual(self.turns, [])
+        self.stretches.call("model")
+        self.assertEqual(self.turns, [True])
+        self.spend(60)  # the thread that led is gone
+        thread = threading.Thread(target=lambda: self.stretches.call("model"))
+        thread.start()
+        thread.join()
+        self.assertEqual(self.turns, [True, False])
+
+    def test_graphs(self):
+        self.stretches.capture(True)
+        self.stretches.capture(False)
+        self.stretches.capture(False)  # one that began before
+        self.assertEqual(self.turns, [True, False])
 
 
 class WithoutTorch(Base):

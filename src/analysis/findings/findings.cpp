@@ -329,7 +329,10 @@ void add_operators(const OperatorRoofs& roofs, std::vector<TraceFinding>& findin
       {"unfused-attention", roofs.unfused.lines}};
   for (TraceFinding& finding : findings)
     for (const auto& [rule, lines] : kRules)
-      if (finding.rule == rule) finding.evidence.insert(finding.evidence.end(), lines.begin(), lines.end());
+      if (finding.rule == rule) {
+        finding.evidence.insert(finding.evidence.end(), lines.begin(), lines.end());
+        if (!roofs.sampled.empty()) finding.evidence.push_back(roofs.sampled);
+      }
 }
 
 }  // namespace

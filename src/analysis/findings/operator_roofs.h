@@ -18,7 +18,9 @@ struct OperatorShare {
 
 /// Operators that are far below what the device can do, and kernels that are near it.
 struct OperatorRoofs {
-  int64_t gpu = 0;                   ///< GPU time of the trace, ns
+  int64_t gpu = 0;                   ///< GPU time of the trace, ns; of operators with shapes, where these were sampled
+  double part = 1;                   ///< of the operators' GPU time: what `gpu` is, where shapes were sampled
+  std::string sampled;               ///< a sentence, where shapes were sampled
   int64_t lost = 0;                  ///< time of those operators above what their roofs ask, ns
   int64_t lost_least = 0;            ///< above what healthy operators of their kind take, ns
   int64_t operators = 0;             ///< how many: rows of operator, shapes and phase

@@ -52,6 +52,7 @@ constexpr Quantity kQuantities[] = {
     {"roof-lost", "Time of such operators above what their roofs ask", "ns", kRun},
     {"roof-lost-least", "Time above what healthy operators take", "ns", kRun},
     {"roof-gpu-time", "GPU time of the trace", "ns", kRun},
+    {"roof-run-time", "Length of the run, times the part of its GPU time that has shapes", "ns", kRun},
     {"roof-together", "The operators far below their roof", "word", kRun},
     {"converting-time", "Operators' changes of type and layout", "ns", kRun},
     {"converting-worst", "The operator with most of it", "word", kRun},
@@ -511,7 +512,7 @@ Status fill_lines(Filler& fill, const trace::Trace& trace) {
 }
 
 // What operators of PyTorch do that they need not.
-void fill_operators(Filler& fill, const FindOptions& options) {
+void fill_operators(Filler& fill, const FindOptions& options, int64_t run_time) {
   if (options.operators) {
     const OperatorRoofs& roofs = *options.operators;
     fill.word("roof-operator", roofs.worst);
@@ -523,6 +524,7 @@ void fill_operators(Filler& fill, const FindOptions& options) {
     fill.time("roof-lost", roofs.lost);
     fill.time("roof-lost-least", roofs.lost_least);
     fill.time("roof-gpu-time", roofs.gpu);
+    fill.time("roof-run-time", std::llround(static_cast<double>(run_time) * roofs.part));
     fill.time("converting-time", roofs.converting.ns);
     fill.word("converting-worst", roofs.converting.worst);
     fill.time("single-time", roofs.single.ns);
@@ -535,8 +537,8 @@ void fill_operators(Filler& fill, const FindOptions& options) {
     fill.word("unfused-worst", roofs.unfused.worst);
   } else {
     fill.missing("shapes of operators' inputs (torch.profiler with record_shapes=True)",
-                 {"roof-percent", "roof-lost", "roof-lost-least", "roof-gpu-time", "converting-time", "single-time",
-                  "single-saved", "few-rows-time", "unfused-time", "unfused-saved"});
+                 {"roof-percent", "roof-lost", "roof-lost-least", "roof-gpu-time", "roof-run-time", "converting-time",
+                  "single-time", "single-saved", "few-rows-time", "unfused-time", "unfused-saved"});
   }
 }
 
@@ -591,7 +593,7 @@ Status run_subject(const trace::Trace& trace, const Activity& activity, const Fi
     fill.time("least-busy-time", own_work(*least));
   }
 
-  fill_operators(fill, options);
+  fill_operators(fill, options, run.length());
   if (options.ranks) {
     const RankLateness& late = *options.ranks;
     fill.time("late-time", late.waited);

@@ -181,6 +181,10 @@ std::optional<Kind> of_python(std::string_view name) {
   return kind;
 }
 
+// Marks of --torch-shapes: a stretch of the run whose operators have shapes begins or ends.
+constexpr std::string_view kShapesCategory = "shapes";
+enum class ShapesMark : uint8_t { kNone, kBegin, kEnd, kOther };
+
 // Forward operators whose backward may still come: the newest of them.
 constexpr size_t kMostRemembered = 2'000'000;
 
@@ -231,6 +235,8 @@ class OperatorSweep {
   Result<OperatorTree> run() {
     labels_.resize(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kLabel), 1)));
     functions_.resize(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kFunction), 1)));
+    with_shapes_.resize(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kProcess), 1)));
+    sampled_ = tree_.sampled = shapes_ && shapes_were_sampled(trace_);
     TACHO_TRY(read_links());
     TACHO_TRY(sweep());
     return std::move(tree_);
@@ -243,7 +249,8 @@ class OperatorSweep {
     Kind kind;
     uint32_t name = 0, module = 0, place = 0, fused = 0;  // texts
     bool torch = false;
-    bool memory = false;    // a mark that says what an address holds
+    bool memory = false;  // a mark that says what an address holds
+    ShapesMark shapes = ShapesMark::kNone;
     bool function = false;  // Python's own
     GraphMark graph = GraphMark::kNone;
   };
@@ -302,6 +309,9 @@ class OperatorSweep {
         known.read = true;
       } else if (category == "memory") {
         known.memory = known.read = true;
+      } else if (category == kShapesCategory) {
+        known.shapes = name == "begin" ? ShapesMark::kBegin : name == "end" ? ShapesMark::kEnd : ShapesMark::kOther;
+        known.read = true;
       } else {
         fill(known, of_own(name, category));
       }
@@ -409,12 +419,15 @@ class OperatorSweep {
       const uint32_t forward = forward_node(process, track, number, emitted, own);
       if (forward != 0)
         parent = forward;
-      else
+      else if (!sampled_)
         ++tree_.backward_alone;
     }
     bool together = false;
-    const uint32_t shapes = shapes_of(inputs, together);
-    const uint32_t node = child(parent, known, phase, shapes, shapes == 0 || together ? 0 : inputs);
+    const bool outside = sampled_ && !with_shapes_[static_cast<size_t>(process)];
+    const uint32_t shapes = outside ? 0 : shapes_of(inputs, together);
+    if (parent == tree_.outside) parent = outside ? 0 : outer == tree_.outside ? 0 : outer;
+    const uint32_t node =
+        outside ? outside_node() : child(parent, known, phase, shapes, shapes == 0 || together ? 0 : inputs);
     OperatorNode& at = tree_.nodes[node];
     ++at.calls;
     const bool ended = duration != kUnknown && duration >= 0;
@@ -428,8 +441,18 @@ class OperatorSweep {
     int64_t& count = counts_[{node, track}];
     stack.push_back({ended ? start + duration : INT64_MAX,
                      {start, ended ? duration : kUnknown, node, phase, ++count, known.kind.engine}});
-    if (phase == OperatorPhase::kForward && number != 0) remember_forward(process, track, number, emitted, node);
+    if (phase == OperatorPhase::kForward && number != 0 && !outside)
+      remember_forward(process, track, number, emitted, node);
     if (own != 0 && linked_.contains({process, own})) profiler_forward_[{process, own}] = node;
+  }
+
+  // The node of all operators that were called outside of the stretches with shapes.
+  uint32_t outside_node() {
+    if (tree_.outside != 0) return tree_.outside;
+    Known known;
+    known.name = text(std::string(kWithoutShapes));
+    known.kind.level = OperatorLevel::kUser;
+    return tree_.outside = child(0, known, OperatorPhase::kForward);
   }
 
   // Takes a call's time from the self time of those around it: of each the part that lies within it and that no earlier
@@ -488,16 +511,21 @@ class OperatorSweep {
   using MarkerRow = event::RowOf<M::track, M::start, M::duration, M::dim, M::payload, M::inputs>;
   using Held = column::Allocation;
   using CallRow = event::RowOf<A::track, A::start, A::duration, A::dim, A::correlation, A::inputs>;
-  using AllocationRow = event::RowOf<Held::track, Held::start, Held::dim, Held::bytes, Held::address, Held::stack,
-                                     Held::in_use, Held::reserved>;
+  using AllocationRow = event::RowOf<Held::track, Held::start, Held::dim, Held::correlation, Held::bytes, Held::address,
+                                     Held::stack, Held::in_use, Held::reserved>;
   // A range goes before a call of the same moment, and both before an allocation in it.
   using Host = walk::Merge<trace::RowCursor<M::track, M::start, M::duration, M::dim, M::payload, M::inputs>,
                            trace::RowCursor<A::track, A::start, A::duration, A::dim, A::correlation, A::inputs>,
-                           trace::RowCursor<Held::track, Held::start, Held::dim, Held::bytes, Held::address,
-                                            Held::stack, Held::in_use, Held::reserved>>;
+                           trace::RowCursor<Held::track, Held::start, Held::dim, Held::correlation, Held::bytes,
+                                            Held::address, Held::stack, Held::in_use, Held::reserved>>;
 
   void read(const MarkerRow& marker) {
     const Known& known = label(marker.dim);
+    if (known.shapes != ShapesMark::kNone) {
+      if (known.shapes == ShapesMark::kBegin) ++tree_.stretches;
+      with_shapes_[static_cast<size_t>(process_of(marker.track))] = known.shapes == ShapesMark::kBegin;
+      return;
+    }
     if (known.graph != GraphMark::kNone) return node_mark(known.graph, marker.track, marker.start, marker.payload);
     if (known.memory && visitor_.described)
       visitor_.described(process_of(marker.track), marker.payload,
@@ -567,6 +595,7 @@ class OperatorSweep {
     OperatorAllocation what{.track = row.track,
                             .start = row.start,
                             .dim = row.dim,
+                            .correlation = row.correlation,
                             .bytes = row.bytes,
                             .address = row.address,
                             .stack = row.stack,
@@ -729,6 +758,8 @@ class OperatorSweep {
   const OperatorVisitor& visitor_;
   const GraphShares* shares_;
   bool shapes_;                                                   // of inputs tell nodes apart
+  bool sampled_ = false;                                          // and were recorded in stretches of the run
+  std::vector<bool> with_shapes_;                                 // by process: a stretch is open
   std::unordered_map<int64_t, const GraphShares::Graph*> spans_;  // by row of table kernel
   std::unordered_map<std::string, GraphShares::Graph> together_;
   std::unordered_map<uint32_t, uint32_t> like_;
@@ -938,6 +969,30 @@ class OperatorTable {
 };
 
 }  // namespace
+
+bool shapes_were_sampled(const trace::Trace& trace) {
+  using L = column::Label;
+  for (int64_t row = 1; row < trace.rows(Table::kLabel); ++row)
+    if (trace.text(Table::kLabel, row, L::category) == kShapesCategory &&
+        trace.text(Table::kLabel, row, L::domain) == "torch")
+      return true;
+  return false;
+}
+
+std::string sampled_shapes_sentence(const OperatorTree& tree) {
+  if (!tree.sampled) return {};
+  const int64_t within = tree.with_shapes_ns(), whole = tree.whole.ns - tree.nodes[0].work.ns;
+  if (within <= 0)
+    return "No stretch of the run in which shapes were recorded launched any work: --torch-shapes=all records all "
+           "shapes.";
+  return fmt::format(
+      "Shapes were recorded for {} ({:.1f} %) of {} of GPU time, in {} stretch{} of the run; the rest is \"{}\". "
+      "Nothing is scaled up: --torch-shapes=all records all shapes.",
+      report::format_duration(static_cast<double>(within)),
+      100 * static_cast<double>(within) / static_cast<double>(whole),
+      report::format_duration(static_cast<double>(whole)), tree.stretches, tree.stretches == 1 ? "" : "es",
+      kWithoutShapes);
+}
 
 std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by, std::span<const RoofedWork> roofed) {
   OperatorTable table(tree, by, roofed);

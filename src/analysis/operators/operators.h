@@ -93,8 +93,14 @@ struct OperatorTree {
   int64_t spans_undivided = 0;  // launches of graphs as one span that GraphShares does not know
   int64_t backward_alone = 0;   // calls of backward operators whose forward operator is not known
   int64_t shapes_together = 0;  // calls whose shapes were too many to be told apart: kOtherShapes
-  int64_t forgotten = 0;        // work whose launching call may have been forgotten (walk/calls/call_index.h)
+  // Shapes that were asked for and recorded in stretches of the run (--torch-shapes):
+  bool sampled = false;
+  int64_t stretches = 0;
+  uint32_t outside = 0;   // the node of all calls outside of them (kWithoutShapes); 0 = none
+  int64_t forgotten = 0;  // work whose launching call may have been forgotten (walk/calls/call_index.h)
   bool any() const { return nodes.size() > 1; }
+  /// `sampled`: GPU time of operators in the stretches.
+  int64_t with_shapes_ns() const { return whole.ns - nodes[0].work.ns - (outside != 0 ? nodes[outside].work.ns : 0); }
   /// True if the trace was recorded with --torch-trace in a process that imported torch.
   bool torch_seen = false;
   std::string torch_version;  // "torch 2.11.0"; empty = unknown
@@ -134,7 +140,7 @@ struct GraphNodeWork {
 
 /// A row of the trace's allocations, with what its thread was doing.
 struct OperatorAllocation {
-  int64_t track = 0, start = 0, dim = 0, bytes = 0, address = 0, stack = 0, in_use = 0, reserved = 0;
+  int64_t track = 0, start = 0, dim = 0, correlation = 0, bytes = 0, address = 0, stack = 0, in_use = 0, reserved = 0;
   OperatorPhase phase = OperatorPhase::kForward;
   int64_t range = 0;                        ///< the innermost range of the program's own, row of table label; 0 = none
   std::span<const int64_t> functions = {};  ///< Python's that are open, rows of table function, innermost last
@@ -169,6 +175,15 @@ Result<GraphShares> graph_shares(const trace::Trace& trace);
 /// Of nodes whose shapes came after kMostShapedNodes nodes.
 inline constexpr std::string_view kOtherShapes = "(other shapes)";
 inline constexpr size_t kMostShapedNodes = 100'000;
+
+/// The calls that a trace with shapes in stretches of the run has outside of them.
+inline constexpr std::string_view kWithoutShapes = "(calls without shapes)";
+
+/// Whether the trace has shapes of operators' inputs in stretches of the run only.
+bool shapes_were_sampled(const trace::Trace& trace);
+
+/// "Shapes were recorded for 45.65 ms (1.7 %) of 2.68 s of GPU time, ..."; empty for other trees.
+std::string sampled_shapes_sentence(const OperatorTree& tree);
 
 /// `shares`: divides launches of CUDA graphs that are one span; nullptr = they belong to what launched them.
 /// `input_shapes`: calls of an operator with other inputs are a node of their own.

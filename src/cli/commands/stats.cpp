@@ -403,6 +403,7 @@ std::vector<std::string> operator_notes(const analysis::OperatorTree& tree, cons
   if (tree.shapes_together > 0)
     notes.push_back(fmt::format("{} calls came with shapes beyond the first {}, and are not told apart by them.",
                                 tree.shapes_together, analysis::kMostShapedNodes));
+  if (tree.sampled) notes.push_back(analysis::sampled_shapes_sentence(tree));
   if (tree.forgotten > 0) notes.push_back(walk::forgotten_sentence(tree.forgotten) + ".");
   return notes;
 }
@@ -461,7 +462,7 @@ int operator_stats(const std::string& file, analysis::OperatorBy by, bool shapes
   answer.notes.insert(answer.notes.end(), fused.begin(), fused.end());
   for (std::string& note : operator_notes(*tree, graph_nodes)) answer.notes.push_back(std::move(note));
   if (shapes) (modules ? efficiency::add_module_columns : efficiency::add_columns)(answer, rows, reached, 0);
-  if (shapes && !rows.empty() && (*trace)->rows(event::Table::kOperatorInput) <= 1)
+  if (shapes && !rows.empty() && !tree->sampled && (*trace)->rows(event::Table::kOperatorInput) <= 1)
     answer.remarks.push_back(
         fmt::format("{}: no shapes of inputs; torch.profiler records them with record_shapes=True", file));
   if (const auto sentence = analysis::torch_sentence(**trace); sentence && !sentence->empty())

@@ -18,6 +18,7 @@ namespace {
 
 using options::at;
 using options::heading;
+using options::optional_value;
 using options::OptionRow;
 using options::shows_default;
 using options::within;
@@ -119,8 +120,14 @@ constexpr OptionRow<Request> kOptions[] = {
      "also record the processes that outlive the program (daemons), until the last of them or Ctrl-C ends it"},
     {"--torch-trace", at<&Request::launch, &LaunchOptions::torch_trace>,
      "PyTorch's operators and modules as ranges, of a Python program that stays as it is"},
-    {"--torch-shapes", at<&Request::launch, &LaunchOptions::torch_shapes>,
-     "the same with the shapes of operators' inputs, where PyTorch runs on a GPU"},
+    {"--torch-shapes",
+     [](Request& r, const std::string& text) -> Status {
+       r.launch.torch_shapes = text == "all" ? launch::TorchShapes::kAll : launch::TorchShapes::kSampled;
+       return {};
+     },
+     "the same with the shapes of operators' inputs, where PyTorch runs on a GPU: in stretches of the run (sampled, "
+     "default), or of all",
+     "", "sampled all", optional_value()},
     {"--memory", target_at<&Target::memory>,
      "who holds memory: what PyTorch's allocators hand out and take back, with operators and modules; tacho memory "
      "shows it"},
@@ -257,7 +264,7 @@ Status complete(TraceRequest& r) {
   // Who holds memory is an operator; programs without Python have the calls of the runtime.
   if (out.target.memory && may_run_python(r.launch.command)) r.launch.torch_trace = true;
   // Operators are ranges and find their kernels by the calls that launched them.
-  r.launch.torch_trace = r.launch.torch_trace || r.launch.torch_shapes;
+  r.launch.torch_trace = r.launch.torch_trace || r.launch.torch_shapes != launch::TorchShapes::kNone;
   if (r.launch.torch_trace) sources |= source::kMarker | source::kApi;
   if (out.target.memory) sources |= source::kAllocation | source::kMarker | source::kApi;
   const bool stacks = out.target.sampler != event::Sampler::kOff;

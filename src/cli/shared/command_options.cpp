@@ -30,6 +30,7 @@ struct DeclaredOption {
   bool means_false = false;  // a flag that makes its variable false
   size_t group = 0;
   std::vector<std::function<std::string(const std::string&)>> checks;
+  std::vector<std::string> words;  // the values that it takes; empty: others too
   std::vector<const DeclaredOption*> excluded;
   std::function<bool(const std::vector<std::string>&)> assign;  // false: a value is no number
   std::function<std::string()> current;                         // what the variable holds
@@ -217,6 +218,11 @@ class CommandOptions::Reading : public options::Syntax {
   Result<Takes> look_up(const Spelling& given) override {
     DeclaredOption* const option = find(given.name);
     if (option == nullptr) return Takes{0, given.joined ? size_t{1} : size_t{0}, nullptr};
+    const auto known = [option](const std::string& word) {
+      return std::find(option->words.begin(), option->words.end(), word) != option->words.end();
+    };
+    // A value that may be missing is one of its words: another word is what the command wants next.
+    if (option->least == 0 && option->most == 1 && !option->words.empty()) return Takes{0, 1, known};
     if (option->most == 1) return Takes{option->least, 1, nullptr};
     // What an argument that must be there needs stays for it.
     return Takes{option->least, option->most,
@@ -307,7 +313,10 @@ CommandOption& CommandOption::expected(int least, int most) {
 
 CommandOption& CommandOption::one_of(const std::vector<std::string>& words) {
   tell(*option_, words);
-  return check([words](const std::string& text) { return none_of(words, text); });
+  option_->words = words;
+  return check([words, option = option_](const std::string& text) {
+    return text.empty() && option->least == 0 ? std::string() : none_of(words, text);
+  });
 }
 
 CommandOption& CommandOption::one_of_numbers(const std::vector<int>& numbers) {

@@ -95,7 +95,8 @@ constexpr Option kOptions[] = {
     row::flag("follow", "",
               "tacho sys: also record processes that outlive the program, until the last or Ctrl-C ends it"),
     row::flag("torch-trace", "", "tacho sys: PyTorch's operators and modules as ranges"),
-    row::flag("torch-shapes", "", "tacho sys: the same with the shapes of operators' inputs (PyTorch on a GPU)"),
+    row::list("torch-shapes", "",
+              "tacho sys: the same with the shapes of operators' inputs (PyTorch on a GPU), sampled or all"),
     row::value("ranks", "", "tacho: record only these ranks of a parallel job (0,2-3)"),
     row::value("profile-mpi-ranks", "", "tacho: the same"),
     row::flag("overwrite", "", "tacho sys: replace an existing file"),
@@ -199,6 +200,7 @@ class Parser : public options::Syntax {
       return word == "all" || std::any_of(std::begin(kSources), std::end(kSources),
                                           [&](const auto& source) { return source.first == word; });
     if (name == "sample") return in({"cputime", "realtime"});
+    if (name == "torch-shapes") return in({"sampled", "all"});
     if (is_timer(name)) return numeric_word(word);
     if (name == "profile-format") return in({"text", "json", "console"});
     if (name == "cpus" || name == "gpus" || name == "tids" || name.ends_with("periods"))
@@ -221,8 +223,6 @@ class Parser : public options::Syntax {
     if (option.name == "overwrite") request_.overwrite = on;
     if (option.name == "quiet") request_.quiet = on;
     if (option.name == "torch-trace") request_.torch_trace = on;
-    if (option.name == "torch-shapes") request_.torch_shapes = on;
-    if (option.name == "torch-shapes" && on) request_.torch_trace = true;
     if (option.name == "follow") request_.follow = on;
     if (option.name == "no-launch-stacks") request_.launch_stacks = !on;
     if (option.name == "host") {
@@ -279,6 +279,14 @@ class Parser : public options::Syntax {
     if (option.name == "config") {
       if (words.empty()) return fail("{} wants the name of a config file", name);
       request_.config_files.insert(request_.config_files.end(), words.begin(), words.end());
+      return {};
+    }
+    if (option.name == "torch-shapes") {
+      if (words.size() > 1 || (!words.empty() && words.front() != "sampled" && words.front() != "all"))
+        return fail("{} {}: choose sampled or all", name, words.back());
+      request_.torch_trace = true;
+      request_.torch_shapes =
+          !words.empty() && words.front() == "all" ? launch::TorchShapes::kAll : launch::TorchShapes::kSampled;
       return {};
     }
     if (option.name == "include" || option.name == "exclude") {

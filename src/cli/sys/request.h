@@ -27,7 +27,8 @@ struct Request {
   std::string ranks;                 // --ranks; empty = all
   event::Sampler sampler = event::Sampler::kTimer;
   bool overwrite = false, quiet = false, help = false;
-  bool launch_stacks = true, torch_trace = false, torch_shapes = false, follow = false;
+  bool launch_stacks = true, torch_trace = false, follow = false;
+  launch::TorchShapes torch_shapes = launch::TorchShapes::kNone;
   uint32_t sample_stack = 16384;
 };
 

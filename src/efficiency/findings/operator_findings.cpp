@@ -319,6 +319,14 @@ Result<std::optional<OperatorRoofs>> operator_roofs(const trace::Trace& trace) {
   TACHO_ASSIGN(const Products products, Products::load());
   OperatorRoofs out;
   out.gpu = efficiency.whole_ns;
+  if (tree.sampled) {
+    out.part = static_cast<double>(out.gpu) / static_cast<double>(tree.whole.ns - tree.nodes[0].work.ns);
+    out.sampled = fmt::format(
+        "shapes were recorded for {} ({:.1f} %) of {} of GPU time: shares are of that part, and what could be saved "
+        "takes the rest to be like it",
+        time_text(static_cast<double>(out.gpu)), 100 * out.part,
+        time_text(static_cast<double>(tree.whole.ns - tree.nodes[0].work.ns)));
+  }
   out.near_peak.resize(static_cast<size_t>(trace.rows(Table::kKernel)));
   below_roof(trace, efficiency, out);
   single_precision(efficiency, efficiency.product.empty() ? nullptr : products.named(efficiency.product), out);

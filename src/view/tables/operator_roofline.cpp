@@ -99,6 +99,7 @@ Status put_operator_roofline(JsonWriter& json, const Run& run) {
   const std::vector<Kernel> of_rows = longest_kernels(tree, longest, reached);
   json.begin_object().member("gpu", tree.whole.ns);
   json.name("notes").begin_array();
+  if (tree.sampled) json.value(analysis::sampled_shapes_sentence(tree));
   for (const std::string& sentence : efficiency::sentences(reached)) json.value(sentence);
   for (const std::string& sentence : reached.remarks) json.value(sentence);
   json.end_array().member("count", reached.rows.size()).name("points").begin_array();

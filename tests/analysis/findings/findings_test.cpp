@@ -685,6 +685,18 @@ TEST(Findings, WhatOperatorsNeedNotDo) {
   expect_state(converting, "converting-operators", "found");
   EXPECT_EQ(finding_of(converting, "converting-operators")->evidence.back(), "the line of it");
   EXPECT_NEAR(static_cast<double>(finding_of(converting, "converting-operators")->saves->second), 20e6, 1e5);
+  // Of a sample shares are those of the sample, and the saving is the run's.
+  Planted sampled;
+  for (int i = 0; i < 100; ++i) sampled.launch(kMs);
+  FindOptions options;
+  options.operators.emplace().gpu = 10 * kMs;
+  options.operators->part = 0.1;
+  options.operators->sampled = "shapes were recorded for a tenth";
+  options.operators->converting = {2 * kMs, 2 * kMs, "aten::mm [[8, 8], [8, 8]]", {"the line of it"}};
+  const Findings of_sample = sampled.find(options);
+  expect_state(of_sample, "converting-operators", "found");
+  EXPECT_EQ(finding_of(of_sample, "converting-operators")->evidence.back(), "shapes were recorded for a tenth");
+  EXPECT_NEAR(static_cast<double>(finding_of(of_sample, "converting-operators")->saves->second), 20e6, 1e5);
   expect_state(run(&OperatorRoofs::converting, 5'100 * kUs, kMs), "converting-operators", "possible");
   expect_state(run(&OperatorRoofs::converting, kMs, kMs), "converting-operators", "silent");
   expect_state(run(&OperatorRoofs::single, 50 * kMs, 40 * kMs), "products-in-f32", "possible");

@@ -115,6 +115,30 @@ TEST(CommandOptions, MistakesNameTheOptionAndWhatToWrite) {
   EXPECT_EQ(mistake({"--quiet=x"}), "--quiet=x: a flag takes no value but yes or no");
 }
 
+TEST(CommandOptions, AValueThatMayBeMissingIsOneOfItsWords) {
+  const auto parse = [](std::vector<std::string> words, std::optional<std::string>& shapes) {
+    CommandOptions app("A sample.", "tacho sample");
+    app.add_option("--shapes", shapes, "which").expected(0, 1).one_of({"some", "all"});
+    app.prefix_command();
+    words.insert(words.begin(), "tacho sample");
+    std::vector<char*> line;
+    for (std::string& word : words) line.push_back(word.data());
+    line.push_back(nullptr);
+    const std::string mistake = app.parse(static_cast<int>(words.size()), line.data()).mistake.value_or("");
+    return mistake.empty() ? app.remaining() : std::vector<std::string>{mistake};
+  };
+  using Words = std::vector<std::string>;
+  std::optional<std::string> shapes;
+  EXPECT_EQ(parse({"./app", "--shapes"}, shapes), (Words{"./app", "--shapes"}));
+  EXPECT_FALSE(shapes.has_value());
+  EXPECT_EQ(parse({"--shapes", "./app", "all"}, shapes), (Words{"./app", "all"}));
+  EXPECT_EQ(shapes, "");
+  EXPECT_EQ(parse({"--shapes", "all", "./app"}, shapes), Words{"./app"});
+  EXPECT_EQ(shapes, "all");
+  EXPECT_EQ(parse({"--shapes=few", "./app"}, shapes),
+            Words{"--shapes: choose some or all, not 'few'; see tacho sample --help"});
+}
+
 TEST(CommandOptions, WhatIsRequiredIsNamed) {
   CommandOptions app("A sample.", "tacho sample");
   std::string file, format;

@@ -69,6 +69,8 @@ class Faults(bed.Traced):
         result, ledger = self.as_alone(self.program("memory"), fault="out-of-memory@2")
         self.assertEqual(result.returncode, 1)
         self.assertIn(b"out of memory", result.stderr)
+        # The program ends over it; what it held then is in the trace.
+        self.assertTrue(any("found no memory (result 2)" in note for note in self.notes()), self.notes())
 
     def test_an_old_driver(self):
         result, ledger = self.as_alone(self.program("mixed"), env={"TACHO_KFD_VERSION": "0.9"})

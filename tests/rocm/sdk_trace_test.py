@@ -66,6 +66,10 @@ class SdkTrace(trace_test.Trace):
                                     "WHERE a.bytes IN (1 << 20, 2 << 20) GROUP BY 1, 2 ORDER BY 1, 2"),
                          [("allocate", 1 << 20, 1), ("allocate", 2 << 20, 1), ("free", 1 << 20, 1), ("free", 2 << 20, 1)])
 
+    @unittest.skip("the library tells of HSA's allocations: HIP takes them a chunk at a time, so not every call of HIP's makes one")
+    def test_lines_that_hold_memory(self):
+        pass
+
     @real
     def test_allocations(self):
         """HSA's allocations: HIP's arena chunks and its own memory among them. Each free has its allocation's size."""

@@ -1,6 +1,7 @@
 """tacho trace of HIP programs through HSA's interface for tools: the trace holds exactly the work that the bed completed."""
 import collections
 import csv
+import io
 
 import bed
 import harness
@@ -268,6 +269,21 @@ class Trace(bed.Traced):
                                   "WHERE f.name = 'hipMalloc' OR f.name = 'hipHostMalloc' GROUP BY 1"))
         self.assertEqual(devices["pinned"], 0)
         self.assertGreater(devices["device"], 0)
+        # What was refused is told, by the call.
+        failed = self.query("SELECT s.name, a.bytes FROM allocation a JOIN allocation_shape s ON s.id = a.dim "
+                            "WHERE s.operation = 'out of memory'")
+        self.assertEqual(failed, [("hipMalloc", None)])
+        self.assertIn("hipMalloc found no memory (result 2); tacho memory shows who held it", self.notes())
+        self.assertIn(b"Memory ran out 1 time.", self.run_command(harness.TACHO, "memory", "t.tacho").stdout)
+
+    def test_lines_that_hold_memory(self):
+        self.traced(self.program("memory", "-g"), options=("--memory", "--sampler", "timer"))
+        said = self.run_command(harness.TACHO, "memory", "t.tacho", "--by", "line", "--output-format", "csv", "--table", "holders").stdout
+        lines = {row["Line"] for row in csv.DictReader(io.StringIO(said.decode()))}
+        source = (bed.PROGRAMS / "memory.hip").read_text().splitlines()
+        for call in ("hipMalloc(&plain", "hipMallocPitch(", "hipMalloc3D("):
+            line = next(i for i, text in enumerate(source, 1) if call in text)
+            self.assertIn(f"memory.hip:{line} main", lines)
 
     def test_a_program_without_hip(self):
         """Memory of HSA's pools, and frees, in a program that knows no HIP."""

@@ -39,7 +39,7 @@ const MemoryLines::Known& MemoryLines::known(int64_t stack) {
   const auto [found, fresh] = stacks_.try_emplace(stack);
   Known& known = found->second;
   if (!fresh || stack == 0) return known;
-  uint32_t own = 0, python = 0, any = 0;
+  uint32_t own = 0, python = 0, native = 0, any = 0;
   size_t depth = 0;
   for (int64_t at = stack; at != 0 && depth < 4096; at = trace::cell<column::Stack::parent>(trace_, at), ++depth) {
     const auto row = trace::row<event::row::Frame>(trace_, trace::cell<column::Stack::frame>(trace_, at));
@@ -53,6 +53,9 @@ const MemoryLines::Known& MemoryLines::known(int64_t stack) {
     if (any == 0 && !frame.name.empty()) any = number(line_text(frame.file, row.line, frame.name));
     if (python == 0 && is_python) python = number(line_text(frame.file, row.line, frame.name));
     if (own == 0 && is_python && own_frame(frame)) own = number(line_text(frame.file, row.line, frame.name));
+    if (native == 0 && !is_python && own_frame(frame))
+      native = number(
+          line_text(frame.file, row.line, frame.name.empty() ? base_name(frame.module) : std::string_view(frame.name)));
     // The innermost frame that tells it.
     if (known.phase) continue;
     if (frame.file.find("/torch/optim/") != std::string::npos)
@@ -65,7 +68,7 @@ const MemoryLines::Known& MemoryLines::known(int64_t stack) {
     else if (frame.file.find("/torch/utils/data/") != std::string::npos)
       known.phase = OperatorPhase::kData;
   }
-  known.line = own != 0 ? own : python != 0 ? python : any;
+  known.line = own != 0 ? own : python != 0 ? python : native != 0 ? native : any;
   return known;
 }
 

@@ -5,6 +5,7 @@
 #include <tsl/robin_map.h>
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <map>
 #include <set>
@@ -66,6 +67,43 @@ Result<std::vector<int64_t>> step_begins(const trace::Trace& trace) {
   return std::move(steps);
 }
 
+// Stacks that calls which allocate left at their beginning, for allocations whose own rows have none: samples that
+// stand for no time.
+class CallStacks {
+ public:
+  explicit CallStacks(const trace::Trace& trace) : trace_(trace), samples_(trace), more_(samples_.next()) {}
+
+  /// Rows come in ascending order of their starts. 0 = there is none.
+  int64_t of(const OperatorAllocation& row) {
+    for (; more_ && samples_->start <= row.start; more_ = samples_.next()) {
+      if (samples_->duration != 0 || samples_->correlation == 0) continue;
+      const Key key = key_of(samples_->track, samples_->correlation);
+      if (stacks_.insert_or_assign(key, samples_->dim).second) order_.push_back(key);
+      if (order_.size() <= kMost) continue;
+      stacks_.erase(order_.front());
+      order_.pop_front();
+    }
+    if (row.correlation == 0) return 0;
+    const auto found = stacks_.find(key_of(row.track, row.correlation));
+    return found == stacks_.end() ? 0 : found->second;
+  }
+  Status status() const { return samples_.status(); }
+
+ private:
+  using S = column::Sample;
+  using Key = std::pair<int64_t, int64_t>;
+  static constexpr size_t kMost = 65'536;  // calls between a stack and the end of what it belongs to
+  Key key_of(int64_t track, int64_t correlation) const {
+    return {trace::cell<column::Track::process>(trace_, track), correlation};
+  }
+
+  const trace::Trace& trace_;
+  trace::RowCursor<S::track, S::start, S::duration, S::dim, S::correlation> samples_;
+  bool more_;
+  std::map<Key, int64_t> stacks_;
+  std::deque<Key> order_;
+};
+
 class OwnerPass {
  public:
   OwnerPass(const trace::Trace& trace, const MemoryOptions& options, MemoryCurves& curves, MemoryReport& report,
@@ -76,6 +114,7 @@ class OwnerPass {
         report_(report),
         steps_(std::move(steps)),
         lines_(trace),
+        call_stacks_(trace),
         next_moment_(curves.places(), 0),
         next_bucket_(curves.places(), 0),
         seen_(curves.places(), 0) {
@@ -92,6 +131,7 @@ class OwnerPass {
       if (found != live_.end()) found.value().told = use_of(what);
     };
     TACHO_ASSIGN(const OperatorTree tree, operator_tree(trace_, visitor));
+    TACHO_TRY(call_stacks_.status());
     for (size_t place = 0; place < owners_.size(); ++place) mark_moments(place, std::numeric_limits<int64_t>::max());
     for (auto each = live_.begin(); each != live_.end(); ++each) end_of(each.value(), tree);
     fill(tree);
@@ -185,7 +225,7 @@ class OwnerPass {
               .known = call != nullptr,
               .told = {}};
     if (call != nullptr && call->duration != kUnknown) made.call_end = call->start + call->duration;
-    made.line = lines_.of_stack(row.stack);
+    made.line = lines_.of_stack(row.stack != 0 ? row.stack : call_stacks_.of(row));
     if (made.line == 0) made.line = lines_.of_functions(row.functions);
     if (made.line == 0 && call != nullptr)
       for (uint32_t at = call->node; at != 0 && made.line == 0; at = tree.nodes[at].parent)
@@ -299,6 +339,7 @@ class OwnerPass {
   MemoryReport& report_;
   std::vector<int64_t> steps_;
   MemoryLines lines_;
+  CallStacks call_stacks_;
   std::vector<size_t> next_moment_;
   std::vector<uint32_t> next_bucket_;
   std::vector<int64_t> seen_;

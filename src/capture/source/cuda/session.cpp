@@ -406,6 +406,18 @@ bool causes_work(const char* function) {
     if (strncmp(rest, what, strlen(what)) == 0) return true;
   return false;
 }
+bool allocates(const char* function) {
+  if (function == nullptr) return false;
+  const bool runtime = strncmp(function, "cuda", 4) == 0;
+  const char* const rest = function + (runtime ? 4 : 2);
+  for (const char* what : {"Malloc", "HostAlloc", "MemAlloc", "MemHostAlloc", "MemCreate"})
+    if (strncmp(rest, what, strlen(what)) == 0) return true;
+  return false;
+}
+// Whether calls that allocate leave their stacks.
+bool allocation_stacks() {
+  return tape::configuration().memory && sampler::g_launch_stacks.load(std::memory_order_relaxed);
+}
 bool launches_graph(const char* function) {
   return function != nullptr && strncmp(function, "cuGraphLaunch", 13) == 0;
 }
@@ -472,6 +484,8 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
   if (call->site == abi::kEnter && sampler::g_launch_stacks.load(std::memory_order_relaxed) &&
       causes_work(call->function))
     sampler::launch_stack(call->correlation);
+  if (call->site == abi::kEnter && allocation_stacks() && allocates(call->function))
+    sampler::allocation_stack(call->correlation, host_ticks(), false);
   if (sampler::counts_calls() && causes_work(call->function)) {
     if (call->site == abi::kEnter)
       sampler::begin_call_counts();
@@ -518,7 +532,8 @@ void enable_callbacks() {
       if ((count && launches(name)) || g_parameters[domain == abi::domain::kDriver][id].bytes != 0 ||
           ((sampler::g_launch_stacks.load(std::memory_order_relaxed) || sampler::counts_calls()) &&
            causes_work(name)) ||
-          (tape::attached_late() && launches_graph(name)) || (instantiates(name) && domain == abi::domain::kRuntime))
+          (allocation_stacks() && allocates(name)) || (tape::attached_late() && launches_graph(name)) ||
+          (instantiates(name) && domain == abi::domain::kRuntime))
         g_cupti.enable_callback(1, g_subscriber, domain, id);
     }
 }

@@ -46,7 +46,10 @@ uint32_t owner_of(uint64_t address) {
 
 void write(event::AllocationOperation operation, uint64_t address, const TrackedAllocation& allocation,
            uint64_t correlation, uint64_t start, uint64_t end) {
-  if (tape::configuration().memory) sampler::memory_stack();
+  if (tape::configuration().memory && operation == event::AllocationOperation::kAllocate)
+    sampler::allocation_stack(correlation, start, true);
+  else if (tape::configuration().memory)
+    sampler::memory_stack();
   if (auto* const record = tape::begin<event::AllocationRecord>(
           event::RecordKind::kAllocation, event::Table::kAllocation,
           static_cast<uint32_t>(operation) | static_cast<uint32_t>(allocation.kind) << 8 | allocation.device << 16)) {

@@ -534,10 +534,13 @@ constinit std::atomic<bool> g_launch_stacks{false};
 
 namespace {
 
-// A stack of Python frames, read by the thread itself. `of`: SampleHeader::launch.
-void record_own_stack(Thread& thread, uint64_t correlation, uint8_t of) {
+// A stack of Python frames, read by the thread itself. `of`: SampleHeader::launch. False where no Python runs.
+bool record_own_stack(Thread& thread, uint64_t correlation, uint8_t of) {
   if (thread.launch_scratch == nullptr) thread.launch_scratch = map_scratch<PythonScratch>();
-  if (thread.launch_scratch == nullptr) return tape::count_dropped(event::Table::kSample);
+  if (thread.launch_scratch == nullptr) {
+    tape::count_dropped(event::Table::kSample);
+    return true;
+  }
   const int kept_errno = errno;
   PythonScratch& scratch = *thread.launch_scratch;
   const auto sp = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
@@ -554,11 +557,11 @@ void record_own_stack(Thread& thread, uint64_t correlation, uint8_t of) {
   }
   header.frames = static_cast<uint16_t>(frames);
   errno = kept_errno;
-  if (frames == 0) return;
+  if (frames == 0) return header.python == event::PythonState::kBroken;
   const uint32_t words = static_cast<uint32_t>(sizeof header / 8) + header.frames;
   auto* const record =
       tape::begin<event::SampleRecord>(event::RecordKind::kSample, event::Table::kSample, words, 0, words * 8);
-  if (record == nullptr) return;
+  if (record == nullptr) return true;
   record->time = host_ticks();
   record->period = 0;
   record->correlation = correlation;
@@ -567,6 +570,48 @@ void record_own_stack(Thread& thread, uint64_t correlation, uint8_t of) {
   auto* const at = reinterpret_cast<std::byte*>(record + 1);
   memcpy(at, &header, sizeof header);
   memcpy(at + sizeof header, scratch.words, frames * sizeof(uint64_t));
+  tape::commit();
+  return true;
+}
+
+// The native stack, read by the thread itself: a sample that stands for no time. Further out than the slice that
+// samples copy, nothing is known of it.
+__attribute__((noinline)) void record_native_stack(const Thread& thread, uint64_t correlation, uint64_t time) {
+  ucontext_t context{};
+  getcontext(&context);
+  const auto sp = static_cast<uintptr_t>(context.uc_mcontext.gregs[REG_RSP]);
+  const uintptr_t begin = sp & ~uintptr_t{7};
+  if (sp < thread.stack_low || sp >= thread.stack_high) return;  // a coroutine's: nobody knows where it ends
+  const size_t left = (thread.stack_high & ~uintptr_t{7}) - begin;
+  const size_t bytes = std::min<size_t>(left, g_stack_bytes) & ~size_t{7};
+  const int kept_errno = errno;
+  Prober prober;
+  const bool there = prober.readable(begin, bytes);
+  errno = kept_errno;
+  if (!there) return;
+  event::SampleHeader header{};
+  header.clock = g_clock;
+  header.stack_whole = left <= bytes;
+  header.stack_begin = begin;
+  header.stack_bytes = static_cast<uint32_t>(bytes);
+  const auto words = static_cast<uint32_t>(sizeof header / 8 + event::kSampleRegisters + bytes / 8);
+  auto* const record =
+      tape::begin<event::SampleRecord>(event::RecordKind::kSample, event::Table::kSample, words, 0, words * 8);
+  if (record == nullptr) return;
+  record->time = time;
+  record->period = 0;
+  record->correlation = correlation;
+  record->tid = tape::t_state.tid;
+  record->reserved = 0;
+  auto* at = reinterpret_cast<std::byte*>(record + 1);
+  memcpy(at, &header, sizeof header);
+  at += sizeof header;
+  for (const int number : kRegisterOrder) {
+    const auto value = static_cast<uint64_t>(context.uc_mcontext.gregs[number]);
+    memcpy(at, &value, sizeof value);
+    at += sizeof value;
+  }
+  memcpy(at, reinterpret_cast<const void*>(begin), bytes);
   tape::commit();
 }
 
@@ -584,6 +629,17 @@ void record_launch_stack(uint64_t correlation) {
 void record_memory_stack() {
   if (!tape::enabled(tape::source_bit::kSample)) return;
   if (Thread* const thread = g_threads.get()) record_own_stack(*thread, 0, 2);
+}
+
+void record_allocation_stack(uint64_t correlation, uint64_t time, bool record_follows) {
+  if (!tape::enabled(tape::source_bit::kSample)) return;
+  Thread* const thread = g_threads.get();
+  if (thread == nullptr) return;
+  // Of calls within each other with one number the outer one counts.
+  if (correlation != 0 && !record_follows && thread->last_launch == correlation) return;
+  if (correlation != 0) thread->last_launch = correlation;
+  const bool known = record_follows ? record_own_stack(*thread, 0, 2) : record_own_stack(*thread, correlation, 1);
+  if (!known && correlation != 0) record_native_stack(*thread, correlation, time);
 }
 
 void stop() {

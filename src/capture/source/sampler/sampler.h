@@ -36,9 +36,18 @@ inline void launch_stack(uint64_t correlation) {
 }
 
 void record_memory_stack();
-/// Before a BlockMemoryRecord: the Python stack of what the record tells, under the same conditions.
+/// Before a record of memory: the Python stack of what the record tells, under the same conditions.
 inline void memory_stack() {
   if (__builtin_expect(g_launch_stacks.load(std::memory_order_relaxed), 0)) record_memory_stack();
+}
+
+void record_allocation_stack(uint64_t correlation, uint64_t time, bool record_follows);
+/// Where a call that allocates comes from, under the same conditions: its Python stack, or where no Python runs its
+/// native one. `correlation`: the call's, and that of the allocation's row. `time`: host ticks, not behind the
+/// allocation's beginning. `record_follows`: the thread writes the record of memory next.
+inline void allocation_stack(uint64_t correlation, uint64_t time, bool record_follows) {
+  if (__builtin_expect(g_launch_stacks.load(std::memory_order_relaxed), 0))
+    record_allocation_stack(correlation, time, record_follows);
 }
 
 /// Ends sampling of this process for good: no timer goes off after it, and none is made.

@@ -124,7 +124,10 @@ HostMapping unmapped(ClMemory& memory, const void* at) {
 void write_allocation(const CallTimes& times, event::AllocationOperation operation, event::MemoryKind kind,
                       uint32_t device, uint64_t bytes, uint64_t address, uint32_t name) {
   if (times.end == 0 || (enabled_bits() & bit::kAllocation) == 0) return;
-  if (tape::configuration().memory) sampler::memory_stack();
+  if (tape::configuration().memory && operation == event::AllocationOperation::kAllocate)
+    sampler::allocation_stack(times.correlation, times.start, true);
+  else if (tape::configuration().memory)
+    sampler::memory_stack();
   const uint32_t value = static_cast<uint32_t>(operation) | static_cast<uint32_t>(kind) << 8 | (device & 0xffff) << 16;
   if (auto* const record =
           tape::begin<event::AllocationRecord>(event::RecordKind::kAllocation, event::Table::kAllocation, value)) {

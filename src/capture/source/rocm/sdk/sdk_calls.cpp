@@ -18,11 +18,18 @@ struct Watched {
   const sdk::Functions* functions;
 };
 constinit Watched g_watched{};
-constinit bool g_causes_work[1024] = {};
+constinit bool g_causes_work[1024] = {}, g_allocates[1024] = {};
 
 bool causes_device_work(std::string_view function) {
   for (const std::string_view word : {"Launch", "hipMemcpy", "hipMemset"})
     if (function.find(word) != std::string_view::npos) return function != "hipLaunchHostFunc";
+  return false;
+}
+
+// "hipMalloc", "hipExtMallocWithFlags", "hipHostAlloc", "hipMemAllocPitch"
+bool allocates_memory(std::string_view function) {
+  for (const std::string_view word : {"Malloc", "HostAlloc", "MemAlloc", "MemCreate"})
+    if (function.find(word) != std::string_view::npos) return true;
   return false;
 }
 
@@ -36,6 +43,7 @@ int see_call(int32_t kind, int32_t operation, void*) {
     return 0;
   g_watched.operations[g_watched.count++] = operation;
   g_causes_work[operation] = causes_device_work(name);
+  g_allocates[operation] = allocates_memory(name);
   return 0;
 }
 
@@ -48,6 +56,8 @@ void on_call(Record record, uint64_t* before, void*) {
     *before = state.open_correlation;
     state.open_correlation = record.correlation;
     if (works) sampler::launch_stack(record.correlation);
+    if (g_allocates[record.operation] && tape::configuration().memory && tape::enabled(tape::source_bit::kAllocation))
+      sampler::allocation_stack(record.correlation, host_ticks(), false);
     if (works && sampler::counts_calls()) sampler::begin_call_counts();
   } else if (record.phase == sdk::kPhaseExit) {
     if (works && sampler::counts_calls()) sampler::end_call_counts(record.correlation, host_ticks());

@@ -56,10 +56,13 @@ def _bytes(text):
 # ---- when torch comes
 
 class _Watcher:
-    """On sys.meta_path until torch is imported: installs the ranges right after torch's own import."""
+    """On sys.meta_path until a package is imported: calls `install` right after its own import."""
+
+    def __init__(self, package, install):
+        self.package, self.install = package, install
 
     def find_spec(self, name, path=None, target=None):
-        if name != "torch":
+        if name != self.package:
             return None
         import importlib.util
         sys.meta_path.remove(self)
@@ -83,7 +86,7 @@ class _Watcher:
             except BaseException:
                 sys.meta_path.insert(0, self)  # the program may try again
                 raise
-            install(module)
+            self.install(module)
 
         loader.exec_module = exec_module
         return spec
@@ -91,8 +94,20 @@ class _Watcher:
 
 def when_imported():
     """Installs the ranges when the program imports torch; does nothing in a process that is not traced."""
-    if _library.load(preloaded=True) is not None:
-        sys.meta_path.insert(0, _Watcher())
+    if _library.load(preloaded=True) is None:
+        return
+    sys.meta_path.insert(0, _Watcher("torch", install))
+    if os.environ.get("TACHO_MEMORY") == "1":
+        sys.meta_path.insert(0, _Watcher("cupy", install_cupy))
+
+
+def install_cupy(cupy):
+    """Records what CuPy's pool does with memory from now on (cupy_memory.py)."""
+    try:
+        _beside("cupy_memory").install(cupy, _library.load(preloaded=True), _swap)
+    except Exception as error:
+        sys.stderr.write("tacho: --memory does not know this CuPy (%s): %s: %s; of its memory only calls of CUDA are recorded\n" %
+                         (getattr(cupy, "__version__", "?"), type(error).__name__, error))
 
 
 def install(torch):

@@ -1,7 +1,7 @@
 """Memory of GPT-2 and other training steps as tacho tells it, beside torch's own sums (memory.sh). Ends with 1 if one differs.
 
 usage: memory.py --build BUILD --out FOLDER        the check
-       memory.py --program KIND [--steps N]        the programs that it runs: train, snapshot FILE, oom, turns
+       memory.py --program KIND [--steps N]        the programs that it runs: train, snapshot FILE, oom, turns, cupy
 """
 import argparse
 import csv
@@ -38,7 +38,22 @@ def train_step():
     return step
 
 
+def cupy_pool():
+    """Arrays come and go; CuPy's own sums. The last array is of CUDA's own call."""
+    import cupy
+    pool, held, peak = cupy.get_default_memory_pool(), [], 0
+    for i in range(300):
+        held.append(cupy.empty(997 * (i % 50 + 1), dtype="f4"))
+        if i % 3 == 0:
+            held.pop(0)
+        peak = max(peak, pool.used_bytes())
+    cupy.cuda.runtime.malloc(11 << 20)  # of the driver, by this line
+    print(json.dumps({"peak": peak, "end": pool.used_bytes()}))
+
+
 def program(kind, steps, file):
+    if kind == "cupy":
+        return cupy_pool()
     import torch
     if kind == "oom":
         held = []
@@ -149,6 +164,33 @@ class Check:
         place = self.place("oom.tacho")
         self.say(place is not None and int(place["OutOfMemory"]) >= 1, f"out of memory was recorded {place and place['OutOfMemory']} times")
 
+    def cupy(self):
+        if subprocess.run([sys.executable, "-c", "import cupy"], capture_output=True).returncode != 0:
+            return print("      this Python has no CuPy: its pool was not checked")
+        told = json.loads(self.traced("cupy.tacho", ("--memory", "--sampler", "timer"), "--program", "cupy").stdout or "{}")
+        places = self.rows("memory", "cupy.tacho", "--output-format", "csv", "--table", "places")
+        place = next((row for row in places if "CuPy's arrays" in row["Memory"]), {})
+        self.say(place.get("PeakBytes") == str(told.get("peak")), f"CuPy: peak {place.get('PeakBytes')}, its pool says {told.get('peak')}")
+        self.say(place.get("EndBytes") == str(told.get("end")), f"CuPy: at the end {place.get('EndBytes')}, its pool says {told.get('end')}")
+        holders = self.rows("memory", "cupy.tacho", "--by", "line", "--output-format", "csv", "--table", "holders")
+        line = next(i for i, text in enumerate(pathlib.Path(__file__).read_text().splitlines(), 1) if "runtime.malloc(11" in text)
+        held = {row["Line"]: int(row["Bytes"]) for row in holders if "CuPy" not in row.get("Memory", "")}
+        self.say(held.get(f"memory.py:{line} cupy_pool", 0) == 11 << 20, f"cudaMalloc from Python, by line: {held}")
+
+    def native_lines(self):
+        source = pathlib.Path(__file__).resolve().parent / "memory_lines.c"
+        if subprocess.run(["cc", "-g", "-O1", "-fno-optimize-sibling-calls", source, "-ldl", "-o", self.folder / "lines"]).returncode != 0:
+            return print("      no C compiler: lines of a native program were not checked")
+        told = self.run(self.tacho, "trace", "--quiet", "--overwrite", "-o", "lines.tacho", "--memory", "--sampler", "timer", "--",
+                        self.folder / "lines").stdout.split()
+        holders = self.rows("memory", "lines.tacho", "--by", "line", "--output-format", "csv", "--table", "holders")
+        held = {row["Line"]: int(row["Bytes"]) for row in holders}
+        text = source.read_text().splitlines()
+        for function, mib, result in zip(("plain", "large", "ordered"), (3, 5, 7), told):
+            line = next(i for i, each in enumerate(text, 1) if f"{mib} << 20" in each)
+            self.say(result == "0" and held.get(f"memory_lines.c:{line} {function}") == mib << 20,
+                     f"{mib} MiB by native line {line} ({function}, result {result}): {held}")
+
     def cost(self, rounds=7, steps=8):
         # Both programs stay warm and take turns: a line of input asks for steps.
         ways, running = ("--torch-trace", "--memory"), {}
@@ -183,7 +225,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("."))
-    parser.add_argument("--part", choices=("steps", "snapshots", "oom", "cost"))
+    parser.add_argument("--part", choices=("steps", "snapshots", "oom", "cupy", "lines", "cost"))
     parser.add_argument("--program")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--file", default="s.pickle")
@@ -192,7 +234,8 @@ def main():
         return program(arguments.program, arguments.steps, arguments.file)
     with tempfile.TemporaryDirectory() as folder:
         check = Check(arguments.build.resolve(), pathlib.Path(folder))
-        parts = {"steps": check.every_step, "snapshots": check.snapshots, "oom": check.out_of_memory, "cost": check.cost}
+        parts = {"steps": check.every_step, "snapshots": check.snapshots, "oom": check.out_of_memory, "cupy": check.cupy,
+                 "lines": check.native_lines, "cost": check.cost}
         for name, part in parts.items():
             if arguments.part not in (None, name):
                 continue

@@ -10,7 +10,7 @@ import pickle
 import random
 import struct
 
-from harness import DEBIAN_PYTHON, Case, DATA, TACHO, TARGETS, main, need_data
+from harness import DEBIAN_PYTHON, Case, DATA, SOURCE, TACHO, TARGETS, main, need_data
 
 MIB = 1 << 20
 
@@ -383,6 +383,122 @@ class Profiler(Memory):
         self.one_sentence(self.run_command(TACHO, "memory", path, code=1), "no allocations", "--memory")
 
 
+# Of CuPy what --memory meets: its hooks, one set a thread, and a pool that rounds sizes up and calls them.
+CUPY = """
+import collections
+import threading
+import types
+
+__version__ = "13.9.0"
+_local = threading.local()
+
+
+def _hooks():
+    if not hasattr(_local, "hooks"):
+        _local.hooks = collections.OrderedDict()
+    return _local.hooks
+
+
+class MemoryHook:
+    name = "MemoryHook"
+
+    def __enter__(self):
+        if self.name in _hooks():
+            raise KeyError("memory hook %s already exists" % self.name)
+        _hooks()[self.name] = self
+        return self
+
+    def malloc_preprocess(self, **kwargs):
+        pass
+
+    malloc_postprocess = free_preprocess = free_postprocess = malloc_preprocess
+
+
+_next = [0x7f0000000000]
+
+
+def malloc(size):
+    rounded = (size + 511) // 512 * 512
+    address = 0 if size > 1 << 40 else _next[0]
+    _next[0] += rounded
+    for name in ("malloc_preprocess", "malloc_postprocess"):
+        for hook in _hooks().values():
+            getattr(hook, name)(device_id=1, size=size, mem_size=rounded, mem_ptr=address, pmem_id=address)
+    if address == 0:
+        raise MemoryError(size)
+    return rounded, address
+
+
+def free(block):
+    for name in ("free_preprocess", "free_postprocess"):
+        for hook in _hooks().values():
+            getattr(hook, name)(device_id=1, mem_size=block[0], mem_ptr=block[1], pmem_id=block[1])
+
+
+cuda = types.SimpleNamespace(MemoryHook=MemoryHook)
+"""
+USES_CUPY = """import threading
+import cupy
+
+
+def load():
+    return cupy.malloc(1000)
+
+
+held = [load() for _ in range(3)]
+cupy.free(held.pop())
+large = cupy.malloc(1 << 20)
+
+
+def other():
+    cupy.free(large)
+    held.append(cupy.malloc(5000))
+
+
+for _ in range(2):
+    thread = threading.Thread(target=lambda: None)
+    thread.start()
+    thread.join()
+thread = threading.Thread(target=other)
+thread.start()
+thread.join()
+try:
+    cupy.malloc(1 << 50)
+except MemoryError:
+    print("full")
+type("Own", (cupy.MemoryHook,), {"name": "own"})().__enter__()
+print(list(cupy._hooks()))
+"""
+
+
+class CuPy(Memory):
+    def record(self, *options, cupy=CUPY):
+        packages = self.folder / "lib" / "python3" / "site-packages"
+        (packages / "cupy").mkdir(parents=True, exist_ok=True)
+        (packages / "cupy" / "__init__.py").write_text(cupy)
+        (self.folder / "use.py").write_text(USES_CUPY)
+        return self.trace(DEBIAN_PYTHON, "use.py", options=options, env={"PYTHONPATH": str(packages)})
+
+    def test_the_pool(self):
+        done = self.record("--memory", "--sampler", "timer")
+        self.assertEqual((done.stdout, done.stderr), (b"full\n['tacho', 'own']\n", b""))
+        place = self.place("t.tacho")
+        self.assertIn("CuPy's arrays", place["Memory"])
+        self.assertEqual([int(place[name]) for name in ("BeforeBytes", "PeakBytes", "EndBytes", "OutOfMemory")],
+                         [0, 2 * 1024 + MIB, 2 * 1024 + 5120, 1])
+        rows = {row["Line"]: int(row["Bytes"]) for row in self.table("t.tacho", "holders", "--by", "line")}
+        self.assertEqual(rows, {"use.py:6 load": 2 * 1024, "use.py:11 <module>": MIB})
+        said = self.run_command(TACHO, "info", "t.tacho").stdout.decode()
+        self.assertIn(f"ran out of memory: {1 << 50} bytes were asked for; tacho memory", " ".join(said.split()))
+
+    def test_without_memory_nothing_is_hooked(self):
+        self.assertEqual(self.record("--torch-trace").stdout, b"full\n['own']\n")
+
+    def test_another_cupy(self):
+        done = self.record("--memory", cupy=CUPY.replace("(MemoryHook=MemoryHook)", "()"))
+        self.assertIn(b"tacho: --memory does not know this CuPy (13.9.0)", done.stderr)
+
+
 class Recorded(Memory):
     def test_torchs_reports_reach_both(self):
         """torch's CPU allocator reports while its profiler runs, through the function by which those of GPUs report always."""
@@ -420,6 +536,29 @@ print(sum(e.self_cpu_memory_usage for e in p.key_averages()))
         self.assertIn("memory-ran-out", [finding["rule"] for finding in found])
         self.trace(TARGETS / "opencl_memory_full", "128", "2", output="enough.tacho")
         self.assertEqual(self.place("enough.tacho")["OutOfMemory"], "0")
+
+    def test_native_stacks_of_opencl(self):
+        """Where no Python runs, the native stack of a call that allocates names the line."""
+        source = SOURCE / "tests" / "e2e" / "targets" / "opencl_memory_full.cpp"
+        self.run_command("g++", "-g", "-O1", source, "-lOpenCL", "-o", "full")
+        self.trace("./full", "16", "3", options=("--memory", "--sampler", "timer"))
+        lines = source.read_text().splitlines()
+        line = next(i for i, text in enumerate(lines, 1) if "clCreateBuffer" in text)
+        rows = {row["Line"]: row for row in self.table("t.tacho", "holders", "--by", "line")}
+        self.assertEqual(int(rows[f"opencl_memory_full.cpp:{line} main"]["Bytes"]), 48 * MIB, rows)
+        # Without a sampler there are no stacks, and nothing is guessed.
+        self.trace("./full", "16", "3", options=("--memory",), output="u.tacho")
+        self.assertNotIn("main", " ".join(row["Line"] for row in self.table("u.tacho", "holders", "--by", "line")))
+
+    def test_python_stacks_of_opencl(self):
+        if self.run_command(DEBIAN_PYTHON, "-c", "import pyopencl", code=None).returncode != 0:
+            self.skipTest("no PyOpenCL")
+        script = self.folder / "hold.py"
+        script.write_text("import pyopencl as cl\ncontext = cl.Context([cl.get_platforms()[0].get_devices()[0]])\n\n\n"
+                          "def load():\n    return cl.Buffer(context, cl.mem_flags.READ_WRITE, 3 << 20)\n\n\nheld = load()\n")
+        self.trace(DEBIAN_PYTHON, script, options=("--memory", "--sampler", "timer"))
+        rows = {row["Line"]: row for row in self.table("t.tacho", "holders", "--by", "line")}
+        self.assertEqual(int(rows["hold.py:6 load"]["Bytes"]), 3 * MIB, rows)
 
     def test_memory_keep(self):
         script = self.folder / "fill.py"

@@ -24,7 +24,7 @@ using event::MemoryKind;
 using event::Table;
 namespace column = event::column;
 
-constexpr int64_t kRuntime = 0, kSegments = 2;
+constexpr int64_t kRuntime = 0, kSegments = 2, kArrays = 3;  // of CuPy's pool, which lies beside torch's
 
 // Kinds of memory that one device or the host has together.
 MemoryKind together(MemoryKind kind) {
@@ -56,6 +56,7 @@ std::string place_name(const trace::Trace& trace, int64_t device, MemoryKind mem
   if (memory == MemoryKind::kManaged) name += ", managed";
   if (memory == MemoryKind::kSvm) name += ", shared virtual memory";
   if (level == MemoryCurves::kBlocks) name += ", tensors";
+  if (level == kArrays) name += ", CuPy's arrays";
   if (several) {
     const auto owner = trace::row<event::row::Process>(trace, process);
     name += owner.rank != kUnknown ? fmt::format(", rank {}", owner.rank) : fmt::format(", pid {}", owner.pid);
@@ -74,7 +75,7 @@ const MemoryCurves::Shape& MemoryCurves::shape(int64_t dim) {
   known.allocates = row.operation == AllocationOperation::kAllocate;
   known.frees = row.operation == AllocationOperation::kFree;
   known.fails = row.operation == AllocationOperation::kOutOfMemory;
-  known.level = row.level == AllocationLevel::kBlock     ? kBlocks
+  known.level = row.level == AllocationLevel::kBlock     ? trace_.string(row.name) == "CuPy array" ? kArrays : kBlocks
                 : row.level == AllocationLevel::kSegment ? kSegments
                                                          : kRuntime;
   known.device = row.device;
@@ -94,7 +95,7 @@ size_t MemoryCurves::sum_of(const Shape& shape, int64_t process) {
   sum.bucket_rows.resize(buckets_, 0);
   const size_t number = found->second;
   // Blocks lie in the segments of the same memory, whichever comes first.
-  if (shape.level != kRuntime) {
+  if (shape.level == kBlocks || shape.level == kSegments) {
     const auto other =
         sum_of_.find({process, shape.device, shape.level == kBlocks ? kSegments : kBlocks, shape.memory});
     if (other != sum_of_.end()) {
@@ -288,9 +289,10 @@ void MemoryCurves::finish(size_t buckets, MemoryReport& report) {
     if (place.allocations + place.frees + place.failures == 0) continue;
     place.name = place_name(trace_, sum.device, sum.memory, sum.process, sum.level, several);
     place.process = sum.process;
-    place.blocks = sum.level == kBlocks;
+    place.blocks = sum.level == kBlocks || sum.level == kArrays;
     place.beneath = sum.level == kRuntime && sum.memory == MemoryKind::kDevice &&
-                    sum_of_.contains({sum.process, sum.device, kBlocks, sum.memory});
+                    (sum_of_.contains({sum.process, sum.device, kBlocks, sum.memory}) ||
+                     sum_of_.contains({sum.process, sum.device, kArrays, sum.memory}));
     if (place.beneath) place.name += ", taken from the driver";
     place.peak = sum.peak;
     place.peak_time = sum.peak_row == 0 ? from_ : sum.peak_time;

@@ -16,7 +16,7 @@ namespace row = event::row;
 void ProcessState::take(const event::BlockMemoryRecord& record, const tape::BlockHeader& block) {
   const uint32_t value = record.header.value, index = value >> 24;
   const auto operation = checked<AllocationOperation>(value & 0xff);
-  const auto [found, fresh] = block_memory_.try_emplace({index, value & 0xffffff}, 0);
+  const auto [found, fresh] = block_memory_.try_emplace({int64_t{index} << 32 | record.name, value & 0xffffff}, 0);
   if (fresh) {
     // Until finish() knows the device, the name keeps those of processes and devices apart.
     const std::string name(text(record.name));
@@ -41,20 +41,22 @@ void ProcessState::take(const event::BlockMemoryRecord& record, const tape::Bloc
                               .in_use = told(record.in_use),
                               .reserved = told(record.reserved)});
   if (!failed) return;
-  writer_.add(row::Note{.process = row(),
-                        .start = start,
-                        .severity = event::NoteSeverity::kWarning,
-                        .text = writer_.string(fmt::format(
-                            "GPU {} ran out of memory: {} bytes were asked for, the allocator had handed out "
-                            "{} and reserved {}; tacho memory shows who held them",
-                            index, record.bytes, record.in_use, record.reserved))});
+  writer_.add(row::Note{
+      .process = row(),
+      .start = start,
+      .severity = event::NoteSeverity::kWarning,
+      .text = writer_.string(fmt::format(
+          "GPU {} ran out of memory: {} bytes were asked for{}; tacho memory shows who held them", index, record.bytes,
+          told(record.in_use) == kUnknown || told(record.reserved) == kUnknown
+              ? std::string()
+              : fmt::format(", the allocator had handed out {} and reserved {}", record.in_use, record.reserved)))});
   // The program may be about to die. Errors are the writer's to tell at the end.
   static_cast<void>(writer_.flush());
 }
 
 void ProcessState::finish_block_memory() {
   for (const auto& [key, shape] : block_memory_) {
-    const int64_t index = key[0];
+    const int64_t index = key[0] >> 32;
     if (index == 0xff) continue;
     int64_t device = 0;
     for (auto& [kind, decoder] : blocks_)

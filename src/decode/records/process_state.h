@@ -234,7 +234,7 @@ class ProcessState : public ProcessContext {
   tsl::robin_map<uint32_t, Lines> lines_;         // by thread id
   std::vector<std::string> cpu_events_;
   NumberMap<2>
-      block_memory_;  // shapes of a framework's memory: by the device's index and the rest of the record's value
+      block_memory_;  // shapes of a framework's memory: by the device's index and the name, and the rest of the value
   std::map<int64_t, int64_t> block_memory_names_;  // strings by shape
   std::vector<KnownMarker> known_markers_;         // direct-mapped cache by hash
   tsl::robin_map<uint64_t, Range> ranges_;

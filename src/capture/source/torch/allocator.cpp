@@ -1,7 +1,8 @@
 // What PyTorch's allocators hand out and take back (--memory). Their code reports each block to a function of
 // libc10.so, which hands it to torch.profiler; libtacho.so, which stands before libc10.so in the order of symbols,
 // has the same function. It records and passes on. The allocators of CUDA, ROCm and the CPU all report through it,
-// with the block's size as it is counted in torch.cuda.memory_allocated(), and with that sum.
+// with the block's size as it is counted in torch.cuda.memory_allocated(), and with that sum. CuPy's pool is told by
+// hooks in Python, which call a function of this file.
 //
 // The names are those of two C++ functions; before 2.0 their sums were int64_t:
 //   void c10::reportMemoryUsageToProfiler(void*, int64_t, size_t, size_t, c10::Device)
@@ -34,7 +35,7 @@ static_assert(sizeof(Device) == 2);
 #define TACHO_TORCH_OUT_OF_MEMORY_1 "_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE"
 
 constinit std::atomic<void*> g_next_memory{nullptr}, g_next_out_of_memory{nullptr};
-constinit std::atomic<uint32_t> g_name{0};
+constinit std::atomic<uint32_t> g_name{0}, g_array{0};
 
 // torch's own function. The caller's library depends on the one that has it, and dlsym of its handle does not find
 // ours.
@@ -51,13 +52,14 @@ void* next(std::atomic<void*>& slot, const char* name, const void* caller) {
   return found;
 }
 
+// `number`: of the text `of`, 0 = not known yet.
 void record(event::AllocationOperation operation, uint64_t bytes, const void* address, size_t in_use, size_t reserved,
-            Device device) {
+            Device device, std::atomic<uint32_t>& number = g_name, const char* of = "tensor") {
   if (!tape::enabled(tape::source_bit::kAllocation) || !tape::configuration().memory ||
       tape::t_state.hidden >= tape::kHiddenForGood)
     return;
-  uint32_t name = g_name.load(std::memory_order_relaxed);
-  if (name == 0) g_name.store(name = tape::intern("tensor"), std::memory_order_relaxed);
+  uint32_t name = number.load(std::memory_order_relaxed);
+  if (name == 0) number.store(name = tape::intern(of), std::memory_order_relaxed);
   if (device.type != 0) sampler::memory_stack();
   const auto kind = device.type == 0 ? event::MemoryKind::kHost : event::MemoryKind::kDevice;
   const uint8_t index = device.type != 0 && device.index >= 0 ? static_cast<uint8_t>(device.index) : 0xff;
@@ -113,5 +115,17 @@ TACHO_TORCH_REPORTS(torch_out_of_memory, TACHO_TORCH_OUT_OF_MEMORY, out_of_memor
                     (int64_t bytes, size_t in_use, size_t reserved, Device device), bytes, in_use, reserved, device)
 TACHO_TORCH_REPORTS(torch_out_of_memory_1, TACHO_TORCH_OUT_OF_MEMORY_1, out_of_memory,
                     (int64_t bytes, size_t in_use, size_t reserved, Device device), bytes, in_use, reserved, device)
+
+// What python/tacho/cupy_memory.py tells of CuPy's pool. `operation`: 0 an allocation, 1 a free, 2 memory ran out. CuPy
+// tells no sums.
+TACHO_TORCH_EXPORT void tacho_cupy_memory(int operation, const void* address, uint64_t bytes, int device) {
+  constexpr event::AllocationOperation kOperations[] = {event::AllocationOperation::kAllocate,
+                                                        event::AllocationOperation::kFree,
+                                                        event::AllocationOperation::kOutOfMemory};
+  if (operation < 0 || operation > 2) return;
+  constexpr size_t kUntold = ~size_t{0};
+  record(kOperations[operation], bytes, address, kUntold, kUntold, {1, static_cast<int8_t>(device)}, g_array,
+         "CuPy array");
+}
 
 }  // namespace tacho::capture::torch

@@ -26,6 +26,7 @@ struct WatchMoment {
   std::vector<std::string> gpu_problems;  ///< sentences about GPUs and libraries that tell nothing
   std::optional<PushCounts> pushes;       ///< with --otlp
   std::string pushes_to;                  ///< its address
+  std::string sums_problem;               ///< at the end: why the file of sums was not written
 };
 
 /// Kernels and graphs by their estimated time, longest first; rows without a time stand at the end.

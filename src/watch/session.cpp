@@ -25,6 +25,7 @@
 #include "watch/metrics/push.h"
 #include "watch/metrics/telemetry.h"
 #include "watch/prometheus.h"
+#include "watch/sums/file.h"
 
 namespace tacho::watch {
 namespace {
@@ -91,7 +92,8 @@ class Moments {
     moment_.counts_only = !options.timing;
     if (!options.timing) setting_.timing = event::WatchTiming::kNever;
     segment_.header().timing.store(setting_.timing, std::memory_order_relaxed);
-    if (options.interval_s > 0 || options.prometheus || options.otlp) gpus_ = std::make_unique<GpuTelemetry>();
+    if (options.interval_s > 0 || options.prometheus || options.otlp || !options.sums.empty())
+      gpus_ = std::make_unique<GpuTelemetry>();
   }
   double seconds() const { return static_cast<double>(raw_now() - began_) * 1e-9; }
   void govern() {
@@ -133,15 +135,17 @@ class Moments {
 std::unique_ptr<OtlpPusher> start_pushing(const WatchOptions& options, const Moments& moments) {
   if (!options.otlp) return nullptr;
   OtlpSource source;
-  const char* const service = getenv("OTEL_SERVICE_NAME");
-  source.service = service != nullptr && *service != '\0'
-                       ? std::string(service)
-                       : options.command[0].substr(options.command[0].rfind('/') + 1);
+  if (const char* const service = getenv("OTEL_SERVICE_NAME"); service != nullptr) source.service = service;
+  if (source.service.empty() && !options.command.empty())
+    source.service = options.command[0].substr(options.command[0].rfind('/') + 1);
   char host[256] = {};
   if (gethostname(host, sizeof host - 1) == 0) source.host = host;
   source.start_unix = read_clock(CLOCK_REALTIME) - static_cast<int64_t>(moments.seconds() * 1e9);
   const auto message = [source, &moments, labels = Labels()]() mutable {
     const WatchMoment moment = moments.now();
+    // Of programs that ran already, the first one; OpenTelemetry's word where there is none.
+    if (source.service.empty() && !moment.snapshot.processes.empty())
+      source.service = moment.snapshot.processes.front().name;
     return otlp_message(source, read_clock(CLOCK_REALTIME), moment.snapshot, labels.gather(moment.snapshot),
                         moment.cost, moment.gpus);
   };
@@ -235,6 +239,9 @@ tl::expected<WatchMoment, LaunchError> watch_table(WatchSegment& segment, const 
   if (metrics) metrics->serve(moments);
   if (options.started) options.started(metrics ? metrics->address() : "");
   const std::unique_ptr<OtlpPusher> pusher = start_pushing(options, moments);
+  std::unique_ptr<SumKeeper> sums;
+  if (!options.sums.empty())
+    sums = std::make_unique<SumKeeper>(options.sums, options.title, [&moments] { return moments.now(); });
   follow(programs, moments, options);
   if (programs.leave) programs.leave();
   if (pusher) pusher->finish();
@@ -243,6 +250,9 @@ tl::expected<WatchMoment, LaunchError> watch_table(WatchSegment& segment, const 
     last.pushes = pusher->counts();
     last.pushes_to = pusher->address().text();
   }
+  if (sums)
+    if (const Status written = sums->finish(watch_sentences(last, true)); !written)
+      last.sums_problem = written.error().message;
   return last;
 }
 

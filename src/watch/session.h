@@ -15,12 +15,14 @@ namespace tacho::watch {
 
 struct WatchOptions {
   std::vector<std::string> command;
+  std::string title;                                  ///< what is watched, for files: the program's words
   double budget = 0.01;                               ///< as Governor's
   bool timing = true;                                 ///< false: only count
   double interval_s = 0;                              ///< between calls of `tick`; 0: it is not called
   std::optional<uint16_t> prometheus;                 ///< a port on 127.0.0.1 that answers /metrics; 0: any free one
   std::optional<PushAddress> otlp;                    ///< a collector that gets metrics
   double otlp_interval_s = 10;                        ///< between pushes
+  std::string sums;                                   ///< a .tacho with the sums of seconds, minutes and hours
   int stdin_fd = -1, stdout_fd = -1, stderr_fd = -1;  ///< the program's; -1: tacho's own
   std::function<void()> step;                         ///< called every 20 ms
   /// Called once, when the program runs, with the address of the page of metrics, if there is one.

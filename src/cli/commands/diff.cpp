@@ -6,11 +6,13 @@
 #include <charconv>
 #include <optional>
 
+#include "analysis/sums/sums.h"
 #include "cli/command.h"
 #include "cli/files/open_trace.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/meant.h"
 #include "cli/shared/suggest.h"
+#include "cli/watch/sums.h"
 #include "report/answer.h"
 #include "report/output.h"
 #include "report/shorten.h"
@@ -34,11 +36,14 @@ void name_sides(report::Answer& answer) {
 int run_diff(int argc, char** argv) {
   CommandOptions app("Compare two traces: per kernel, API function, marker, copy direction or framework operator.",
                      "tacho diff");
-  std::string a, b, by_text = "kernel", format = "text", limit;
+  std::string a, b, by_text = "kernel", format = "text", limit, before_text, after_text;
   size_t top = 0;
   bool input_shapes = false;
   app.add_option("a", a, "trace of any format that tacho reads: before").required();
-  app.add_option("b", b, "the other one: after").required();
+  app.add_option("b", b, "the other one: after");
+  app.add_option("--before", before_text, "of one file of tacho watch: this time, as in 14:00-14:10 or 0s-90s")
+      .type_name("TIMES");
+  app.add_option("--after", after_text, "compared with this one").type_name("TIMES");
   app.add_option("--by", by_text,
                  "kernel, api, marker, copy or operator (GPU time under the innermost framework operator)")
       .capture_default_str();
@@ -51,9 +56,14 @@ int run_diff(int argc, char** argv) {
              "  tacho diff before.tacho after.tacho\n"
              "  tacho diff before.tacho after.tacho --by operator\n"
              "  tacho diff main.tacho branch.tacho --fail-above 5%      in CI\n"
+             "  tacho diff watch.tacho --before 14:00-14:10 --after 14:10-14:20\n"
              "p is the probability that durations differ so much by chance alone "
              "(Mann-Whitney U); without one: fewer than 8 calls.");
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
+  const bool parts = !before_text.empty() || !after_text.empty();
+  if (parts && (before_text.empty() || after_text.empty() || !b.empty()))
+    return complain(kBadInput, "--before and --after go together, with one file of tacho watch");
+  if (!parts && b.empty()) return complain(kBadInput, "b is required: the trace to compare with " + a);
   double percent = -1;
   if (!limit.empty()) {
     std::string_view digits = limit;
@@ -77,8 +87,12 @@ int run_diff(int argc, char** argv) {
                                 a, b, shell_word(a), shell_word(b)));
   const auto before = open_trace(a);
   if (!before) return complain(kBadInput, before.error().message);
+  const report::ShowOptions options = {.face = report::face_of(format), .most = top};
+  if (parts) return diff_times(**before, a, {before_text, after_text}, *by, options, percent);
   const auto after = open_trace(b);
   if (!after) return complain(kBadInput, after.error().message);
+  if (analysis::holds_sums(**before) || analysis::holds_sums(**after))
+    return diff_sums(**before, **after, {a, b}, *by, options, percent);
   auto diff = analysis::diff(**before, **after, *by, input_shapes);
   if (!diff) return complain(kBadInput, diff.error().message);
   std::optional<analysis::DiffRow> largest;
@@ -90,7 +104,6 @@ int run_diff(int argc, char** argv) {
   report::Answer answer = analysis::diff_answer(*diff);
   const double change =
       diff->total_a > 0 ? (static_cast<double>(diff->total_b) / static_cast<double>(diff->total_a) - 1) * 100.0 : 0.0;
-  const report::ShowOptions options = {.face = report::face_of(format), .most = top};
   if (options.face == report::AnswerFormat::kText && diff->rows > 0) {
     const report::Screen screen = report::screen_of(STDOUT_FILENO);
     const auto time = [](int64_t ns) { return report::format_duration(static_cast<double>(ns)); };

@@ -13,11 +13,13 @@
 #include "analysis/operators/places.h"
 #include "analysis/stacks/own_code.h"
 #include "analysis/stacks/stacks.h"
+#include "analysis/sums/sums.h"
 #include "base/saturating.h"
 #include "cli/command.h"
 #include "cli/files/open_trace.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/suggest.h"
+#include "cli/watch/sums.h"
 #include "efficiency/answer.h"
 #include "efficiency/operator_work.h"
 #include "efficiency/steps.h"
@@ -484,6 +486,7 @@ int name_stats(const std::string& file, const std::string& by_text, const analys
   }
   const auto trace = open_trace(file);
   if (!trace) return complain(kBadInput, trace.error().message);
+  if (analysis::holds_sums(**trace)) return stats_of_sums(**trace, file, by_text, show_options);
   const auto table = analysis::StatTable::make(**trace, *by, options);
   if (!table) return complain(kBadInput, table.error().message);
   const bool bytes = *by == analysis::By::kCopy || *by == analysis::By::kFill;

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "analysis/stats.h"
+#include "analysis/sums/sums.h"
 #include "base/format.h"
 #include "base/job_rank.h"
 #include "cli/output/code_tables.h"
@@ -274,6 +275,9 @@ std::string how_long(const trace::Trace& trace) {
   const std::string program =
       seconds > 0 ? fmt::format("program {}", report::format_duration(seconds * 1e9)) : std::string();
   if (run == 0 && !program.empty()) return program;
+  if (analysis::holds_sums(trace))
+    if (const auto span = analysis::span_of_sums(trace))
+      return fmt::format("sums of {}", report::format_duration(static_cast<double>(span->to - span->from)));
   return fmt::format("run of {}{}{}", report::format_duration(run), program.empty() ? "" : ", ", program);
 }
 

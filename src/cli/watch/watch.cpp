@@ -177,6 +177,13 @@ class HeldOutput {
   int nothing_ = -1;
 };
 
+// Says where the sums are, or why they are not.
+Status end_of_sums(const watch::WatchMoment& last, const WatchRequest& request) {
+  if (!last.sums_problem.empty()) return fail("{}", last.sums_problem);
+  if (!request.options.sums.empty() && !request.quiet) complain(kOk, request.options.sums);
+  return {};
+}
+
 int run_on_page(WatchRequest& request) {
   watch::WatchOptions& options = request.options;
   HeldOutput held;
@@ -202,6 +209,8 @@ int run_on_page(WatchRequest& request) {
   held.show();
   if (!result) return complain(result.error().exit_code, result.error().message);
   if (!request.quiet) report::put(last_tables(result->last, request, Lines()), report::Stream::kError);
+  if (const Status ended = end_of_sums(result->last, request); !ended)
+    return complain(kOwnError, ended.error().message);
   return result->exit_code;
 }
 
@@ -217,9 +226,14 @@ Status complete(WatchRequest& request) {
     TACHO_ASSIGN(options.otlp, watch::parse_push_address(request.otlp));
     if (request.interval > 0) options.otlp_interval_s = request.interval;
   }
+  if (request.output.ends_with(".tacho")) {
+    TACHO_TRY(may_write(request.output, request.overwrite));
+    options.sums = std::exchange(request.output, {});
+  }
+  options.title = words_of(request);
   const bool json = request.format == "json";
   if (request.page && (json || !request.output.empty()))
-    return fail("--page shows a page on the terminal: leave out -o and --output-format json");
+    return fail("--page shows a page on the terminal: leave out -o, but for a .tacho, and --output-format json");
   options.interval_s = request.interval > 0 ? request.interval : json || request.page ? 1 : 0;
   return {};
 }
@@ -244,7 +258,8 @@ class Report {
       lines_.put(watch::watch_json(last, true) + "\n");
     else if (!request_.quiet || lines_.to_file())
       lines_.put(last_tables(last, request_, lines_));
-    return lines_.end(request_.output);
+    TACHO_TRY(lines_.end(request_.output));
+    return end_of_sums(last, request_);
   }
 
  private:
@@ -291,6 +306,8 @@ int run_running_on_page(WatchRequest& request, watch::RunningOptions& running) {
   if (!result) return complain(kBadInput, result.error().message);
   for (const std::string& warning : result->warnings) complain(kOk, warning);
   if (!request.quiet) report::put(last_tables(result->last, request, Lines()), report::Stream::kError);
+  if (const Status ended = end_of_sums(result->last, request); !ended)
+    return complain(kBadInput, ended.error().message);
   return kOk;
 }
 
@@ -298,7 +315,7 @@ int run_running(WatchRequest& request) {
   if (const Status ready = complete(request); !ready) return complain(kBadInput, ready.error().message);
   const auto chosen = attach::choose(request.choice);
   if (!chosen) return complain(kBadInput, chosen.error().message);
-  request.title = title_of(chosen->numbers);
+  request.title = request.options.title = title_of(chosen->numbers);
   watch::RunningOptions running;
   running.processes = chosen->numbers;
   running.duration_s = request.duration;
@@ -334,6 +351,7 @@ void declare_options(CommandOptions& app, WatchRequest& request, bool running) {
       "  tacho watch --interval 1 -- ./server                a line each second, too\n"
       "  tacho watch --page -- ./server                      a page on the terminal: q close, s order, p freeze\n"
       "  tacho watch --output-format json -o watch.jsonl -- ./server\n"
+      "  tacho watch -o watch.tacho -- ./server              for days: sums of seconds, minutes, hours in 64 MB at most\n"
       "  tacho watch --prometheus 127.0.0.1:9400 -- ./server\n"
       "  tacho watch --otlp http://127.0.0.1:4318 -- ./server\n"
       "  tacho watch 4711 --duration 5                       a program that runs already, and goes on\n"
@@ -352,7 +370,10 @@ void declare_options(CommandOptions& app, WatchRequest& request, bool running) {
   app.add_option("--output-format", request.format, "text, or json: an object a line")
       .one_of({"text", "json"})
       .capture_default_str();
-  app.add_option("-o,--output", request.output, "into this file; - for standard output (default: standard error)")
+  app.add_option(
+         "-o,--output", request.output,
+         "lines and tables into this file; - for standard output (default: standard error). FILE.tacho: sums of "
+         "seconds, minutes and hours, for tacho stats, diff and query")
       .type_name("FILE");
   app.add_flag("--overwrite", request.overwrite, "replace FILE");
   app.add_option("--prometheus", request.prometheus, "serve metrics for Prometheus at this address")

@@ -1,4 +1,5 @@
 // The tacho dialect, derived from the event schema so that it never falls behind it.
+#include "analysis/sums/sums.h"
 #include "query/dialect/dialect.h"
 #include "walk/names/names.h"
 
@@ -115,6 +116,23 @@ Relation relation_of(const event::TableInfo& info, const std::shared_ptr<TraceFa
   return relation;
 }
 
+// A row for each series and period of a file of `tacho watch` (analysis/sums/names.h): sums instead of rates.
+constexpr const char* kWatchSums = R"(watch_sums AS
+WITH period AS (SELECT reading.start AS start, reading.value AS seconds
+                FROM reading JOIN track ON track.id = reading.track WHERE track.category = 'watch.period')
+SELECT reading.start AS start, CAST(round(reading.start + seconds * 1e9) AS INTEGER) AS "end", seconds,
+  substr(track.category, 7) AS kind, counter.text AS name,
+  CAST(round(coalesce(sum(reading.value * seconds) FILTER (WHERE counter.block = 'watch.count'), 0)) AS INTEGER) AS count,
+  CAST(round(coalesce(sum(reading.value * seconds) FILTER (WHERE counter.block = 'watch.bytes'), 0)) AS INTEGER) AS bytes,
+  CAST(round(coalesce(sum(reading.value * seconds) FILTER (WHERE counter.block = 'watch.timed'), 0)) AS INTEGER) AS timed,
+  CAST(round(coalesce(sum(reading.value * seconds) FILTER (WHERE counter.block = 'watch.untold'), 0)) AS INTEGER) AS without_time,
+  sum(reading.value * seconds) FILTER (WHERE counter.block = 'watch.time') AS time_ns,
+  sum(reading.value * seconds) FILTER (WHERE counter.block = 'watch.error') AS standard_error_ns,
+  sum(reading.value) FILTER (WHERE counter.block = 'watch.gauge') AS value, max(counter.unit) FILTER (WHERE counter.block = 'watch.gauge') AS unit
+FROM reading JOIN track ON track.id = reading.track JOIN counter ON counter.id = track.counter JOIN period ON period.start = reading.start
+WHERE track.category LIKE 'watch.%' AND track.category <> 'watch.period'
+GROUP BY reading.start, track.category, counter.text)";
+
 }  // namespace
 
 Dialect tacho_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFacts> facts) {
@@ -130,6 +148,7 @@ Dialect tacho_dialect(std::shared_ptr<TraceStore> store, std::shared_ptr<TraceFa
     }
     dialect.relations.emplace_back(store, std::move(relation));
   }
+  if (analysis::holds_sums(facts->trace())) dialect.views.push_back({"watch_sums", kWatchSums});
   return dialect;
 }
 

@@ -198,7 +198,8 @@ std::string otlp_message(const OtlpSource& source, int64_t now_unix, const Watch
                          const AllLabels& labels, const std::optional<WatchCost>& cost,
                          const std::vector<vendor::GpuReading>& gpus) {
   const auto resource = [&] {
-    JsonValue attributes = JsonValue::list({attribute("service.name", source.service)});
+    JsonValue attributes =
+        JsonValue::list({attribute("service.name", source.service.empty() ? "unknown_service" : source.service)});
     if (!source.host.empty()) attributes.add(attribute("host.name", source.host));
     return attributes;
   };

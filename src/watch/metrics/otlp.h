@@ -16,7 +16,7 @@ namespace tacho::watch {
 
 /// What the messages of a run have in common.
 struct OtlpSource {
-  std::string service;     ///< the program's base name
+  std::string service;     ///< the program's base name; "": not known
   std::string host;        ///< "" where the machine has no name
   int64_t start_unix = 0;  /// when the run began, ns since 1970
 };

@@ -107,6 +107,35 @@ bool wait_barrier(Queue& queue, const uint64_t* signals, bool all) {
   }
 }
 
+// AMD's packet that waits for a signal's value (hsa_amd_barrier_value_packet_t). False when the queue ends first.
+struct BarrierValue {
+  uint32_t header, reserved0;
+  uint64_t signal;
+  int64_t value, mask;
+  uint32_t condition, reserved1;
+  uint64_t reserved2, reserved3, completion;
+};
+static_assert(sizeof(BarrierValue) == sizeof(Dispatch));
+bool wait_value(Queue& queue, const BarrierValue& barrier) {
+  const auto holds = [&](int64_t value) {
+    switch (barrier.condition) {
+      case 0:
+        return value == barrier.value;
+      case 1:
+        return value != barrier.value;
+      case 2:
+        return value < barrier.value;
+      default:
+        return value >= barrier.value;
+    }
+  };
+  while (barrier.signal != 0 && !holds(value_of(barrier.signal) & barrier.mask)) {
+    if (queue.stop) return false;
+    pause_ns(5'000);
+  }
+  return true;
+}
+
 void process_aql(Queue& queue) {
   const uint64_t slots = queue.bytes / sizeof(Dispatch);
   uint64_t at = __atomic_load_n(queue.read, __ATOMIC_RELAXED);
@@ -141,7 +170,11 @@ void process_aql(Queue& queue) {
     } else {
       uint32_t words[5];  // a vendor's packet of format 1 holds one command: a command buffer
       memcpy(words, &packet, sizeof words);
-      if (type == packet::kVendor && packet.setup == 1) {
+      if (type == packet::kVendor && packet.setup == 2) {
+        BarrierValue barrier;
+        memcpy(&barrier, &packet, sizeof barrier);
+        if (!wait_value(queue, barrier)) return;
+      } else if (type == packet::kVendor && packet.setup == 1) {
         if ((words[1] >> 8 & 0xff) == 0x3f)
           run_commands(queue, words[2] | static_cast<uint64_t>(words[3] & 0xffff) << 32, words[4] & 0xfffff);
         else

@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "capture/plugin/watch/cuda.h"
+#include "capture/plugin/watch/hip.h"
 #include "capture/plugin/watch/hooks.h"
 
 namespace tacho::capture::watch {
@@ -57,10 +58,15 @@ bool stands_in_behind(const void* code, const char* name) {
   return stands_in;
 }
 
+bool is_of_hip(const char* name) {
+  return strncmp(name, "hip", 3) == 0 || strncmp(name, "__hip", 5) == 0;
+}
+
 void* replaced_dlsym(void* handle, const char* name) {
   void* const found = next_dlsym()(handle, name);
-  if (found == nullptr || stands_in_behind(__builtin_return_address(0), name)) return found;
-  return hooked_driver_symbol(name, found);
+  if (found == nullptr) return nullptr;
+  if (is_of_hip(name)) return hooked_hip_symbol(name, found);
+  return stands_in_behind(__builtin_return_address(0), name) ? found : hooked_driver_symbol(name, found);
 }
 
 // dlsym's result depends on its caller. So our dlsym below tail-jumps to the function returned here; where the caller
@@ -68,9 +74,8 @@ void* replaced_dlsym(void* handle, const char* name) {
 extern "C" __attribute__((visibility("hidden"), used)) Dlsym* tacho_watch_dlsym_leads_to(void* handle,
                                                                                          const char* name) {
   const bool by_caller = handle == RTLD_NEXT || handle == RTLD_DEFAULT;
-  return !g_watched.load(std::memory_order_relaxed) || by_caller || name == nullptr || strncmp(name, "cu", 2) != 0
-             ? next_dlsym()
-             : replaced_dlsym;
+  const bool watched = g_watched.load(std::memory_order_relaxed) && !by_caller && name != nullptr;
+  return watched && (strncmp(name, "cu", 2) == 0 || is_of_hip(name)) ? replaced_dlsym : next_dlsym();
 }
 
 asm(R"(

@@ -296,6 +296,20 @@ void EventTimer::end_stay(bool (*enter)(uint64_t place)) {
   });
 }
 
+void EventTimer::destroy_events() {
+  if (state_ == nullptr || !try_lock(state_->lock)) return;
+  captures_.store(1, std::memory_order_relaxed);  // no more timing
+  const auto destroy = [&](const TimingEvents& events) {
+    for (Event const each : {events.first, events.before, events.after}) runtime_->destroy(each);
+  };
+  for (uint32_t i = 0; i < state_->waiting_count.load(std::memory_order_relaxed); ++i)
+    destroy(state_->waiting[i].events);
+  for (Spare& spare : state_->spare)
+    for (; spare.count > 0; --spare.count) destroy(spare.events[spare.count - 1]);
+  state_->waiting_count.store(0, std::memory_order_relaxed);
+  unlock(state_->lock);
+}
+
 void EventTimer::begin_capture() {
   // Nobody asks for an event of ours from here on.
   const Guard guard(state_->lock);

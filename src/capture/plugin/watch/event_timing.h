@@ -69,8 +69,10 @@ class EventTimer {
 
   /// After the program has waited for its device.
   void read_after_wait();
-  /// At the process's end.
+  /// At the process's end, or that of a device.
   void read_last();
+  /// Destroys the events that are not in use, and those of operations that have not ended. Nothing is timed after it.
+  void destroy_events();
   /// The events of a place that goes, or of all (kAnyPlace), are gone with it.
   void forget(uint64_t place);
   /// Before operations are counted in another table than before.

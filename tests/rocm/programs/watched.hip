@@ -1,0 +1,315 @@
+// For `tacho watch`: programs that count their own work. watched HOW, prints "name value" lines:
+//   ways          launches by each function, copies and fills of many kinds, allocations, waits
+//   errors        what hipGetLastError says behind launches, good and bad ones, and behind other calls
+//   often COUNT   launches of two kernels, one small and one that takes longer, on two streams, waiting now and then
+//   pace COUNT    the processor's time for a launch, over batches of 64; that of the waits between them is left out
+//   captures      a thread launches while another one captures and launches graphs
+//   streams       streams that are destroyed with work in them
+//   reset         hipDeviceReset, then more work, three times
+//   modules FILE  a code object that is loaded and unloaded again and again
+//   fork          the child uses no GPU
+#include <dlfcn.h>
+#include <hip/hip_ext.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bed.h"
+
+__host__ __device__ void small_item(uint32_t at, uint32_t* out) {
+  if (at == 0) ++*out;
+}
+BED_KERNEL(small, (uint32_t * out), (out))
+
+__host__ __device__ void large_item(uint32_t at, float* out, uint32_t size) {
+  if (at < size) out[at] += 1;
+}
+BED_KERNEL(large, (float* out, uint32_t size), (out, size))
+
+static uint32_t* g_out;
+
+static void make_out() {
+  HIP(hipHostMalloc(&g_out, sizeof *g_out));
+  *g_out = 0;
+}
+
+static int ways() {
+  make_out();
+  void* arguments[] = {&g_out};
+  const void* const host = reinterpret_cast<const void*>(small);
+  hipStream_t stream;
+  HIP(hipStreamCreate(&stream));
+  int launches = 0;
+  const auto launched = [&](hipError_t result) {
+    HIP(result);
+    ++launches;
+  };
+  const auto chevron = [] {
+    small<<<2, 64>>>(g_out);
+    return hipGetLastError();
+  };
+  launched(chevron());
+  launched(hipLaunchKernel(host, dim3(2), dim3(64), arguments, 0, stream));
+  launched(hipLaunchKernel_spt(host, dim3(2), dim3(64), arguments, 0, nullptr));
+  launched(hipExtLaunchKernel(host, dim3(2), dim3(64), arguments, 0, stream, nullptr, nullptr, 0));
+  hipFunction_t function;
+  HIP(hipGetFuncBySymbol(&function, host));
+  launched(hipModuleLaunchKernel(function, 2, 1, 1, 64, 1, 1, 0, stream, arguments, nullptr));
+  launched(hipExtModuleLaunchKernel(function, 128, 1, 1, 64, 1, 1, 0, stream, arguments, nullptr, nullptr, nullptr, 0));
+  void* found = nullptr;
+  HIP(hipGetProcAddress("hipModuleLaunchKernel", &found, HIP_VERSION, 0, nullptr));
+  launched(reinterpret_cast<decltype(&hipModuleLaunchKernel)>(found)(function, 2, 1, 1, 64, 1, 1, 0, stream, arguments,
+                                                                     nullptr));
+  Dl_info library{};
+  dladdr(dlsym(RTLD_DEFAULT, "hipModuleLoadDataEx"), &library);
+  found = dlsym(dlopen(library.dli_fname, RTLD_NOW | RTLD_NOLOAD), "hipLaunchKernel");
+  using Launch = hipError_t (*)(const void*, dim3, dim3, void**, size_t, hipStream_t);
+  launched(reinterpret_cast<Launch>(found)(host, dim3(2), dim3(64), arguments, 0, stream));
+#if HIP_VERSION >= 60500000
+  hipLaunchConfig_t config{};
+  config.gridDim = dim3(2);
+  config.blockDim = dim3(64);
+  config.stream = stream;
+  launched(hipLaunchKernelExC(&config, host, arguments));
+#endif
+  HIP(hipDeviceSynchronize());
+
+  constexpr size_t kBytes = 1 << 16;
+  char *device = nullptr, *other = nullptr, *pinned = nullptr;
+  std::vector<char> pageable(kBytes);
+  HIP(hipMalloc(&device, kBytes));
+  HIP(hipMalloc(&other, kBytes));
+  HIP(hipHostMalloc(&pinned, kBytes));
+  HIP(hipMemcpy(device, pageable.data(), kBytes, hipMemcpyHostToDevice));
+  HIP(hipMemcpyAsync(device, pinned, kBytes, hipMemcpyHostToDevice, stream));
+  HIP(hipMemcpyHtoD(device, pageable.data(), 1000));
+  HIP(hipMemcpyHtoDAsync(device, pinned, 2000, stream));
+  HIP(hipMemcpy_spt(device, pageable.data(), 3000, hipMemcpyHostToDevice));
+  HIP(hipMemcpyDtoH(pageable.data(), device, 4000));
+  HIP(hipMemcpyDtoHAsync(pinned, device, 5000, stream));
+  HIP(hipMemcpyWithStream(pinned, device, 6000, hipMemcpyDeviceToHost, stream));
+  HIP(hipMemcpyDtoD(other, device, 7000));
+  HIP(hipMemcpyDtoDAsync(other, device, 8000, stream));
+  HIP(hipMemcpy(other, device, 9000, hipMemcpyDefault));
+  HIP(hipMemcpyPeer(other, 0, device, 0, 10000));
+  HIP(hipMemset(device, 1, 11000));
+  HIP(hipMemsetAsync(device, 1, 12000, stream));
+  HIP(hipMemsetD8(device, 1, 13000));
+  HIP(hipMemsetD16(device, 1, 7000));
+  HIP(hipMemsetD32Async(device, 1, 3750, stream));
+  hipEvent_t event;
+  HIP(hipEventCreate(&event));
+  HIP(hipEventRecord(event, stream));
+  HIP(hipEventSynchronize(event));
+  HIP(hipStreamSynchronize(stream));
+  HIP(hipStreamSynchronize_spt(nullptr));
+  printf("launches %d\nran %u\nto_device %zu\nto_host %d\non_device %d\nfilled %d\n", launches, *g_out,
+         2 * kBytes + 6000, 15000, 15000, 11000 + 12000 + 13000 + 14000 + 15000);
+  return 0;
+}
+
+// The same lines with and without tacho.
+static int errors() {
+  make_out();
+  void* arguments[] = {&g_out};
+  const void* const host = reinterpret_cast<const void*>(small);
+  hipEvent_t event;
+  HIP(hipEventCreate(&event));
+  int good = 0, bad = 0, kept = 0, peeked = 0;
+  for (int i = 0; i < 200; ++i) {
+    small<<<1, 64>>>(g_out);
+    good += hipGetLastError() == hipSuccess;
+    const hipError_t result = hipLaunchKernel(host, dim3(1), dim3(100000), arguments, 0, nullptr);
+    bad += result != hipSuccess && hipGetLastError() == result;
+    (void)hipSetDevice(99);  // an error that waits while tacho works
+    peeked += hipPeekAtLastError() != hipSuccess;
+    small<<<1, 64>>>(g_out);
+    (void)hipDeviceSynchronize();
+    kept += hipGetLastError() != hipSuccess;  // newer versions keep it, older ones forget it with the next good call
+    HIP(hipEventRecord(event, nullptr));
+    (void)hipEventQuery(event);
+    small<<<1, 64>>>(g_out);
+    good += hipGetLastError() == hipSuccess;
+    HIP(hipDeviceSynchronize());
+  }
+  printf("good %d\nbad %d\npeeked %d\nkept %d\nran %u\n", good, bad, peeked, kept, *g_out);
+  return 0;
+}
+
+static int often(int count) {
+  make_out();
+  constexpr uint32_t kSize = 1 << 16;
+  float* out = nullptr;
+  HIP(hipHostMalloc(&out, kSize * sizeof(float)));
+  memset(out, 0, kSize * sizeof(float));
+  hipStream_t stream;
+  HIP(hipStreamCreate(&stream));
+  int large_ones = 0;
+  for (int i = 0; i < count; ++i) {
+    small<<<1, 64>>>(g_out);
+    if (i % 4 == 0) {
+      large<<<kSize / 64, 64, 0, stream>>>(out, kSize);
+      ++large_ones;
+    }
+    if (i % 32 == 31) HIP(hipDeviceSynchronize());
+  }
+  HIP(hipDeviceSynchronize());
+  printf("small %u\nlarge %d\nright %d\n", *g_out, large_ones, out[0] == static_cast<float>(large_ones));
+  return 0;
+}
+
+static double processor_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
+static int pace(int count) {
+  make_out();
+  std::vector<double> each;
+  double all = 0;
+  for (int batch = 0; batch < count / 64; ++batch) {
+    const double begin = processor_ns();
+    for (int i = 0; i < 64; ++i) small<<<1, 64>>>(g_out);
+    const double taken = processor_ns() - begin;
+    each.push_back(taken / 64);
+    all += taken;
+    HIP(hipStreamSynchronize(nullptr));
+  }
+  std::sort(each.begin(), each.end());
+  printf("mean_ns %.1f\nmedian_ns %.1f\nlaunches %zu\n", all / 64 / static_cast<double>(each.size()),
+         each[each.size() / 2], each.size() * 64);
+  return 0;
+}
+
+static int captures() {
+  make_out();
+  uint32_t* others = nullptr;
+  HIP(hipHostMalloc(&others, sizeof *others));
+  *others = 0;
+  std::atomic<bool> done{false};
+  int beside = 0;
+  std::thread launches([&] {
+    hipStream_t stream;
+    HIP(hipStreamCreateWithFlags(&stream, hipStreamNonBlocking));
+    for (; !done; ++beside) {
+      large<<<1, 64, 0, stream>>>(reinterpret_cast<float*>(others), 0);
+      if (beside % 16 == 15) HIP(hipStreamSynchronize(stream));
+    }
+    HIP(hipStreamSynchronize(stream));
+  });
+  hipStream_t stream;
+  HIP(hipStreamCreateWithFlags(&stream, hipStreamNonBlocking));
+  int graphs = 0, whole = 0;
+  for (int i = 0; i < 20; ++i) {
+    hipGraph_t graph;
+    hipGraphExec_t ready;
+    HIP(hipStreamBeginCapture(stream, hipStreamCaptureModeThreadLocal));
+    for (int at = 0; at < 5; ++at) small<<<1, 64, 0, stream>>>(g_out);
+    HIP(hipStreamEndCapture(stream, &graph));
+    size_t nodes = 0;
+    HIP(hipGraphGetNodes(graph, nullptr, &nodes));
+    whole += nodes == 5;
+    HIP(hipGraphInstantiate(&ready, graph, nullptr, nullptr, 0));
+    for (int at = 0; at < 3; ++at, ++graphs) HIP(hipGraphLaunch(ready, stream));
+    HIP(hipStreamSynchronize(stream));
+    HIP(hipGraphExecDestroy(ready));
+    HIP(hipGraphDestroy(graph));
+  }
+  done = true;
+  launches.join();
+  printf("graphs %d\nwhole %d\nran %u\nbeside %d\n", graphs, whole, *g_out, beside);
+  return 0;
+}
+
+static int streams() {
+  make_out();
+  for (int i = 0; i < 60; ++i) {
+    hipStream_t stream;
+    HIP(hipStreamCreateWithFlags(&stream, hipStreamNonBlocking));
+    for (int at = 0; at < 3; ++at) small<<<1, 64, 0, stream>>>(g_out);
+    HIP(hipStreamDestroy(stream));
+  }
+  HIP(hipDeviceSynchronize());
+  printf("launches 180\nran %u\n", *g_out);
+  return 0;
+}
+
+static int reset() {
+  int launches = 0;
+  for (int round = 0; round < 3; ++round) {
+    make_out();
+    for (int i = 0; i < 100; ++i, ++launches) small<<<1, 64>>>(g_out);
+    HIP(hipDeviceSynchronize());  // HIP 7.2 may die of a reset with work under way
+    HIP(hipDeviceReset());
+  }
+  make_out();
+  for (int i = 0; i < 30; ++i, ++launches) small<<<1, 64>>>(g_out);
+  HIP(hipDeviceSynchronize());
+  printf("launches %d\nlast %u\n", launches, *g_out);
+  return 0;
+}
+
+static int modules(const char* file) {
+  make_out();
+  std::ifstream stream(file, std::ios::binary);
+  const std::string code{std::istreambuf_iterator<char>(stream), {}};
+  uint32_t size = 0;
+  float* out = nullptr;
+  for (int i = 0; i < 40; ++i) {
+    hipModule_t module;
+    hipFunction_t function;
+    HIP(hipModuleLoadData(&module, code.data()));
+    const bool first = i % 2 == 0;
+    HIP(hipModuleGetFunction(&function, module, first ? "small" : "large"));
+    void* small_arguments[] = {&g_out};
+    void* large_arguments[] = {&out, &size};
+    HIP(hipModuleLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, nullptr, first ? small_arguments : large_arguments,
+                              nullptr));
+    HIP(hipDeviceSynchronize());
+    HIP(hipModuleUnload(module));
+  }
+  printf("small 20\nlarge 20\n");
+  return 0;
+}
+
+static int forked() {
+  make_out();
+  for (int i = 0; i < 50; ++i) small<<<1, 64>>>(g_out);
+  const pid_t child = fork();
+  if (child == 0) _exit(7);
+  int status = 0;
+  waitpid(child, &status, 0);
+  for (int i = 0; i < 50; ++i) small<<<1, 64>>>(g_out);
+  HIP(hipDeviceSynchronize());
+  printf("launches 100\nran %u\nchild %d\n", *g_out, WEXITSTATUS(status));
+  return 0;
+}
+
+static int run(int argc, char** argv) {
+  const std::string how = argc > 1 ? argv[1] : "";
+  if (how == "ways") return ways();
+  if (how == "errors") return errors();
+  if (how == "often") return often(argc > 2 ? atoi(argv[2]) : 20000);
+  if (how == "pace") return pace(argc > 2 ? atoi(argv[2]) : 20000);
+  if (how == "captures") return captures();
+  if (how == "streams") return streams();
+  if (how == "reset") return reset();
+  if (how == "modules") return modules(argv[2]);
+  if (how == "fork") return forked();
+  return 2;
+}
+
+int main(int argc, char** argv) {
+  const int code = run(argc, argv);
+  fflush(stdout);
+  usleep(100'000);  // HIP 7.2 dies now and then when exit() comes while its own thread still frees what has ended
+  return code;
+}

@@ -1,0 +1,129 @@
+"""`tacho watch` of HIP programs: counts are those of the program and of the bed, times are the bed's within their error."""
+import json
+
+import bed
+import harness
+from harness import TACHO
+
+
+class Watch(bed.Case):
+    def watch(self, *command, options=(), code=0, **where):
+        """The last moment of a run, and the bed's ledger."""
+        self.result, ledger = self.on_bed(TACHO, "watch", "--output-format", "json", "-o", "w.jsonl", "--overwrite", *options,
+                                          "--", *command, code=code, **where)
+        moment = json.loads((self.folder / "w.jsonl").read_text().splitlines()[-1])
+        self.assertTrue(moment["final"])
+        self.printed = bed.printed(self.result)
+        return moment, ledger
+
+    def rows(self, moment, kind):
+        return [row for row in moment["rows"] if row["kind"] == kind]
+
+    def sums(self, moment, kind, what="count"):
+        sums = {}
+        for row in self.rows(moment, kind):
+            sums[row["name"]] = sums.get(row["name"], 0) + (row.get(what) or 0)
+        return sums
+
+    def test_counts_and_results_of_each_version(self):
+        for rocm in self.versions():
+            with self.subTest(rocm):
+                moment, ledger = self.watch(self.program("mixed", rocm=rocm), "10", rocm=rocm)
+                self.assertEqual(self.printed["wrong"], "0")
+                self.assertEqual(len(ledger.kernels), 73)
+                self.assertEqual(self.sums(moment, "kernel"), {"scale": 1, "add": 10, "reverse(float*, int)": 50})
+                self.assertEqual(self.sums(moment, "graph"), {"graph 1": 3})  # of four kernels
+                self.assertEqual(self.sums(moment, "copy"), {"host to device": 1, "device to host": 1})
+                self.assertEqual(self.sums(moment, "copy", "bytes"), {"host to device": 1 << 20, "device to host": 1 << 20})
+                self.assertEqual(self.sums(moment, "wait"), {"hipStreamSynchronize": 3, "hipDeviceSynchronize": 5})
+                self.assertEqual(self.sums(moment, "allocation", "bytes"), {"device memory": 3 << 20, "host memory": 1 << 20})
+                [shape] = [row for row in self.rows(moment, "kernel") if row["name"] == "scale"]
+                self.assertEqual((shape["grid"], shape["group"]), ([1 << 18, 1, 1], [256, 1, 1]))
+                self.assertEqual((moment["failed"], moment["uncounted"]), (0, 0))
+
+    def test_every_way_to_launch_and_to_copy(self):
+        for rocm in self.versions():
+            with self.subTest(rocm):
+                moment, _ = self.watch(self.program("watched", rocm=rocm), "ways", rocm=rocm)
+                self.assertEqual(self.printed["launches"], self.printed["ran"])
+                self.assertEqual([(row["name"], row["grid"], row["count"]) for row in self.rows(moment, "kernel")],
+                                 [("small", [128, 1, 1], int(self.printed["launches"]))])
+                self.assertEqual(self.sums(moment, "copy", "bytes"), {
+                    "host to device": int(self.printed["to_device"]), "device to host": int(self.printed["to_host"]),
+                    "device to device": int(self.printed["on_device"]), "between pointers": 9000, "device to peer": 10000})
+                self.assertEqual(self.sums(moment, "copy"), {"host to device": 5, "device to host": 3, "device to device": 2,
+                                                             "between pointers": 1, "device to peer": 1})
+                self.assertEqual(self.sums(moment, "fill", "bytes"), {"fill": int(self.printed["filled"])})
+                self.assertEqual(self.sums(moment, "wait"), {"hipDeviceSynchronize": 1, "hipEventSynchronize": 1,
+                                                             "hipStreamSynchronize": 1, "hipStreamSynchronize_spt": 1})
+                self.assertEqual((moment["failed"], moment["uncounted"]), (0, 0))
+
+    def test_the_last_error_is_the_programs(self):
+        for rocm in self.versions():
+            with self.subTest(rocm):
+                program = self.program("watched", rocm=rocm)
+                alone, _ = self.on_bed(program, "errors", rocm=rocm)
+                moment, _ = self.watch(program, "errors", rocm=rocm)
+                self.assertEqual(self.printed, bed.printed(alone))
+                self.assertEqual(self.printed["good"], "400")
+                self.assertEqual((self.sums(moment, "kernel"), moment["failed"]), ({"small": 600}, 200))
+
+    def test_times_are_those_of_the_bed(self):
+        moment, ledger = self.watch(self.program("watched"), "often", "4000")
+        self.assertEqual((self.printed["small"], self.printed["right"]), ("4000", "1"))
+        self.assertEqual(self.sums(moment, "kernel"), {"small": 4000, "large": 1000})
+        for row in self.rows(moment, "kernel"):
+            self.assertGreaterEqual(row["timed"], 64, row)
+            self.assertLess(row["timed"], row["count"], row)
+            # The bed's GPU is a thread: on a busy machine the distance of two events contains other programs' time, so it is the
+            # middle that is compared, which for a kernel of below a microsecond is mostly the packets' own.
+            times = sorted(kernel.end - kernel.start for kernel in ledger.kernels if kernel.name == row["name"])
+            middle = times[len(times) // 2]
+            self.assertGreaterEqual(row["p50_ns"], 0.7 * middle - 500, (row, middle))
+            self.assertLessEqual(row["p50_ns"], 1.3 * middle + (20_000 if row["name"] == "small" else 5_000), (row, middle))
+
+    def test_captures_stay_whole(self):
+        moment, _ = self.watch(self.program("watched"), "captures")
+        self.assertEqual((self.printed["graphs"], self.printed["whole"], self.printed["ran"]), ("60", "20", "300"))
+        self.assertEqual(sum(self.sums(moment, "graph").values()), 60)
+        self.assertEqual(self.sums(moment, "kernel"), {"large": int(self.printed["beside"])})
+
+    def test_streams_and_devices_that_go(self):
+        for how, launches in (("streams", 180), ("reset", 330), ("fork", 100)):
+            with self.subTest(how):
+                moment, _ = self.watch(self.program("watched"), how)
+                self.assertEqual((self.printed["launches"], self.sums(moment, "kernel")), (str(launches), {"small": launches}))
+
+    def test_a_kernel_in_the_place_of_another(self):
+        program = self.program("watched")
+        self.program("watched", "--cuda-device-only", "--no-gpu-bundle-output", "--no-offload-arch=gfx90a",
+                     "--no-offload-arch=gfx950", output="watched.co")
+        moment, _ = self.watch(program, "modules", "watched.co")
+        self.assertEqual(self.sums(moment, "kernel"), {"small": 20, "large": 20})
+
+    def test_default_streams_of_threads(self):
+        moment, _ = self.watch(self.program("streams"))
+        self.assertEqual(self.printed["kernels"], self.printed["counted"])
+        self.assertEqual((self.sums(moment, "kernel"), self.sums(moment, "graph")), ({"touch": 24}, {"graph 1": 2}))
+
+    def test_hip_that_comes_with_a_library(self):
+        self.program("plugin", "-shared", "-fPIC", output="libplugin.so")
+        for how in ((), ("exec",)):
+            with self.subTest(how):
+                moment, _ = self.watch(self.program("loader"), "./libplugin.so", *how)
+                self.assertEqual(self.sums(moment, "kernel"), {"plugged(int*)": 4})
+                self.assertEqual(self.sums(moment, "wait"), {"hipDeviceSynchronize": 2})
+
+    def test_counts_only(self):
+        moment, _ = self.watch(self.program("watched"), "often", "500", options=("--counts-only",))
+        self.assertEqual([(row["count"], row["timed"]) for row in sorted(self.rows(moment, "kernel"), key=lambda row: row["name"])],
+                         [(125, 0), (500, 0)])
+
+    def test_each_gpu(self):
+        moment, ledger = self.watch(self.program("each_gpu"), gpus=2)
+        self.assertEqual(sum(self.sums(moment, "kernel").values()), len(ledger.kernels))
+        self.assertEqual(moment["uncounted"], 0)
+
+
+if __name__ == "__main__":
+    harness.main()

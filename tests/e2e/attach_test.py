@@ -381,17 +381,28 @@ thread.join()
         self.assertEqual(self.stats("marker", "two.tacho")["before"]["Calls"], 1)
         self.assertNotIn("before", self.stats("marker", "one.tacho"))
 
+    def serve(self, asked, *command):
+        """The example's server and its address."""
+        environment = {**self.environment(), "TACHO_DEBUG": "1"} if asked else self.environment()
+        server = subprocess.Popen([harness.DEBIAN_PYTHON, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.folder, env=environment)
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        said = []
+        while not (address := re.search(r"http://127\.0\.0\.1:\d+", said[-1] if said else "")):
+            said.append(server.stdout.readline())
+            self.assertNotEqual(said[-1], "", said)
+        return server, address[0]
+
     def test_the_example_answers_this_machine_when_it_is_asked_to(self):
         import urllib.error
         import urllib.request
-        for asked in (False, True):
-            environment = {**self.environment(), "TACHO_DEBUG": "1"} if asked else self.environment()
-            server = subprocess.Popen([harness.DEBIAN_PYTHON, str(harness.SOURCE / "examples" / "live_server.py"), "0"], stdout=subprocess.PIPE, text=True,
-                                      cwd=self.folder, env=environment)
-            self.addCleanup(server.stdout.close)
-            self.addCleanup(server.kill)
-            address = server.stdout.readline().strip()
-            get = lambda path: urllib.request.urlopen(address + path, timeout=60).read()  # noqa: E731
+        examples = harness.SOURCE / "examples"
+        alone = (str(examples / "live_server.py"), "0")
+        uvicorn = ("-m", "uvicorn", "--app-dir", str(examples), "live_server:app", "--host", "127.0.0.1", "--port", "0", "--log-level", "info")
+        for command, asked in ((alone, False), (alone, True), (uvicorn, False), (uvicorn, True)):
+            server, address = self.serve(asked, *command)
+            get = lambda path: urllib.request.urlopen(address + path, timeout=60).read()  # noqa: E731, B023
             self.assertRegex(get("/").decode(), r"^\d+\n$")
             if asked:
                 (self.folder / "now.tacho").write_bytes(get("/debug/tacho?seconds=0.3"))
@@ -403,7 +414,7 @@ thread.join()
                 except urllib.error.HTTPError as problem:
                     found = problem.code
                     problem.close()
-                self.assertEqual(found, code, path)
+                self.assertEqual(found, code, (command, path))
             maps = pathlib.Path(f"/proc/{server.pid}/maps").read_text()
             self.assertEqual("libtacho" in maps, asked)
             server.kill()
@@ -738,11 +749,11 @@ class Disk(Attached):
 class Cuda(Attached):
     """On the stand-in for CUPTI, without and with cuptiSubscribe_v2, and with subscribers of several clients."""
 
-    def start_live(self, folder):
+    def start_live(self, folder, mode="live"):
         driver = harness.BUILD / "tests" / "fake_cuda" / "driver"
         version = self.folder / "version"
         version.write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  610.43.02  Thu Mar 22 00:42:57 PDT 2026\n")
-        return self.start(harness.BUILD / "tests" / "fake_cuda" / "fake_cuda", "live",
+        return self.start(harness.BUILD / "tests" / "fake_cuda" / "fake_cuda", mode,
                           env={**os.environ, "CUDA_HOME": str(folder), "LD_LIBRARY_PATH": str(driver), "TACHO_NVIDIA_VERSION_FILE": str(version)})
 
     def test_kernels_again_and_again(self):
@@ -765,6 +776,23 @@ class Cuda(Attached):
         self.attach(program, "--for-launches", "50")
         # A launch that has begun before recording does may come on top.
         self.assertIn(self.calls("kernel", "vecAdd(float*, int)", "a.tacho"), (50, 51))
+        self.end(program)
+
+    def test_graphs_that_cupti_does_not_follow_again(self):
+        """The first attach gets the kernels of a graph; what a later one lacks of it is counted and told."""
+        program = self.start_live(harness.BUILD / "tests" / "fake_cuda", "graphs")
+        silent = "launches of CUDA graphs left no records of their kernels"
+        for number in range(3):
+            self.attach(program, "--duration", "0.4", "--kernel-trace")
+            info = self.run_command(TACHO, "info", "a.tacho").stdout.decode()
+            kernels = self.query("SELECT count(*) FROM tacho.dispatch WHERE graph_node > 0")
+            lost = self.query("SELECT count FROM tacho.loss WHERE \"table\" = 'dispatch' AND reason LIKE 'dropped by the vendor%'")
+            if number == 0:
+                self.assertGreater(int(kernels[0][0]), 3)
+                self.assertNotIn(silent, info)
+            else:
+                self.assertEqual(kernels, [["0"]])
+                self.assertEqual(int(re.search(rf"(\d+) {silent}", info)[1]), int(lost[0][0]))
         self.end(program)
 
 

@@ -6,6 +6,7 @@
  *   beside     uses CUPTI itself meanwhile, with a subscriber of its own, and counts its kernels
  *   live       loads the driver, prints "ready" and launches a kernel each millisecond, whether CUPTI is there or not, until
  *              SIGTERM; N is not used. Ends with its launches, how often CUPTI's clock was set and whether CUPTI is in use
+ *   graphs     the same with launches of a graph that was made before
  *   burst      500 threads begin together and launch N kernels each   backed  the same, once tacho has 60 MiB ready */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -91,7 +92,7 @@ static void on_end(int number) {
   (void)number;
   g_end = 1;
 }
-static int live(void) {
+static int live(const char* function) {
   void (*launch)(const char*) = NULL;
   void (*complete)(void) = NULL;
   int (*clocks)(void) = NULL;
@@ -104,7 +105,7 @@ static int live(void) {
   for (; !g_end; ++launches) {
     void* const cupti = launch == NULL ? dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD) : NULL;
     if (cupti != NULL) {
-      launch = (void (*)(const char*))dlsym(cupti, "fake_launch");
+      launch = (void (*)(const char*))dlsym(cupti, function);
       complete = (void (*)(void))dlsym(cupti, "fake_complete");
       clocks = (int (*)(void))dlsym(cupti, "fake_clocks");
       enabled = (int (*)(void))dlsym(cupti, "fake_enabled");
@@ -121,7 +122,8 @@ static int live(void) {
 int main(int argc, char** argv) {
   const char* const mode = argc > 1 ? argv[1] : "done";
   const long launches = argc > 2 ? atol(argv[2]) : 10;
-  if (strcmp(mode, "live") == 0) return live();
+  if (strcmp(mode, "live") == 0) return live("fake_launch");
+  if (strcmp(mode, "graphs") == 0) return live("fake_graph_launch");
   const char* const injection = getenv("CUDA_INJECTION64_PATH");
   if (injection != NULL) {
     void* const library = dlopen(injection, RTLD_NOW);

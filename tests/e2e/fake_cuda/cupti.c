@@ -99,7 +99,8 @@ EXPORT int cuptiGetResultString(int result, const char** text) {
 /* Callbacks of calls: cudaLaunchKernel's only. */
 typedef void (*callback_fn)(void*, int, uint32_t, const void*);
 static callback_fn g_callback;
-static int g_tells_launches;
+static int g_tells_launches, g_tells_graphs;
+static int g_graph_followed; /* 1: its kernels are recorded; 2: they were, and never will be again (CUPTI 13.0) */
 static void tell(int site, uint32_t correlation) {
   /* cudaLaunchKernel_v7000_params */
   static const struct {
@@ -233,6 +234,7 @@ EXPORT int cuptiEnableCallback(uint32_t on, void* subscriber, int domain, uint32
     if (asked != NULL) *asked = on ? tell_version_asked : NULL;
   }
   if (domain == 2 && id == 211) g_tells_launches = on != 0;
+  if (domain == 1 && id == 514) g_tells_graphs = on != 0;
   return 0;
 }
 EXPORT int cuptiGetCallbackName(int domain, uint32_t id, const char** name) {
@@ -242,6 +244,10 @@ EXPORT int cuptiGetCallbackName(int domain, uint32_t id, const char** name) {
   }
   if (domain == 1 && id == 15) {
     *name = "cuDriverGetVersion";
+    return 0;
+  }
+  if (domain == 1 && id == 514) {
+    *name = "cuGraphLaunch";
     return 0;
   }
   if (domain == 1 && id == 307) {
@@ -259,6 +265,7 @@ EXPORT int cuptiActivityEnable(int kind) {
 }
 EXPORT int cuptiActivityDisable(int kind) {
   OLD_FUNCTION;
+  if (kind == 10 && g_graph_followed == 1) g_graph_followed = 2;
   g_enabled &= ~(1ull << kind);
   return 0;
 }
@@ -483,6 +490,42 @@ EXPORT void fake_launch(const char* name) {
   }
   pthread_mutex_unlock(&g_lock);
   tell(1, correlation);
+}
+/* Launches a graph of one kernel. */
+EXPORT void fake_graph_launch(const char* name) {
+  pthread_mutex_lock(&g_lock);
+  const uint32_t correlation = ++g_correlation;
+  pthread_mutex_unlock(&g_lock);
+  for (int site = 0; site < 2; ++site) {
+    struct {
+      int site;
+      const char* function;
+      const void* parameters;
+      void* result;
+      const char* symbol;
+      void* context;
+      uint32_t context_id;
+      uint64_t* data;
+      uint32_t correlation;
+    } call = {site, "cuGraphLaunch", NULL, NULL, NULL, NULL, 0, NULL, correlation};
+    if (g_callback && g_tells_graphs) g_callback(NULL, 1, 514, &call);
+    if (site == 1) continue;
+    pthread_mutex_lock(&g_lock);
+    uint8_t* at;
+    if ((g_enabled >> 10 & 1) && g_graph_followed != 2 && g_waiting_count < sizeof g_waiting / sizeof *g_waiting &&
+        (at = space(10))) {
+      g_graph_followed = 1;
+      PUT(uint32_t, 44, 1);
+      PUT(uint32_t, 48, 7);
+      for (int word = 52; word < 76; word += 4) PUT(uint32_t, word, word == 64 ? 128 : 1);
+      PUT(uint32_t, 92, correlation);
+      PUT(const char*, 104, name);
+      PUT(uint64_t, 144, (1ull << 32) + 1);
+      PUT(uint32_t, 0, 10 | INCOMPLETE);
+      g_waiting[g_waiting_count++].record = at;
+    }
+    pthread_mutex_unlock(&g_lock);
+  }
 }
 /* The device ends everything launched so far. */
 static void finish_all(void) {

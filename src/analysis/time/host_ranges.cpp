@@ -160,7 +160,7 @@ std::string PlaceSums::most(const trace::Trace& trace) const {
         ns);
   const auto most = std::max_element(by_text.begin(), by_text.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (most == by_text.end() || most->second * 2 <= all_) return {};
+  if (most == by_text.end() || most->second <= all_ / 2) return {};
   const auto& [called, place] = most->first;
   return place.empty() || place == called ? called : fmt::format("{}, called in {}", called, place);
 }
@@ -175,7 +175,7 @@ std::string most_of(const trace::Trace& trace, const std::map<RangeName, int64_t
   }
   const auto most = std::max_element(by_text.begin(), by_text.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (most == by_text.end() || most->second * 3 <= all) return {};
+  if (most == by_text.end() || most->second <= all / 3) return {};
   return fmt::format("{} of the time in {}", percent(most->second, all), short_place(most->first));
 }
 

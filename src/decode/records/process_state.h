@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/number_map.h"
+#include "base/saturating.h"
 #include "decode/block_decoder.h"
 #include "decode/clock_map.h"
 #include "decode/memory_failures.h"
@@ -71,7 +72,7 @@ class ProcessState : public ProcessContext {
   int64_t string(uint32_t number) const;
   std::string_view text(uint32_t number) const override;
   int64_t host_time(uint64_t ticks) const override;
-  int64_t raw_time(int64_t ns) const override { return ns - ahead_; }
+  int64_t raw_time(int64_t ns) const override { return saturating_add(ns, -ahead_); }
   /// Track of a thread by its kernel id.
   int64_t thread_track(uint32_t tid) override;
   void received(event::Table table) override { ++commands_.rows[static_cast<size_t>(table)]; }

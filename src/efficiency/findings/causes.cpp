@@ -99,10 +99,10 @@ class Causes {
       add_saturating(all, each.ns);
       if (moves_layout(name_of(trace_, each.kernel))) add_saturating(moving, each.ns);
     }
-    if (all > 0 && moving * 10 > all)
+    if (all > 0 && moving > all / 10)
       out_.push_back({fmt::format("{} of its time moves data to another layout",
                                   percent_text(100 * static_cast<double>(moving) / static_cast<double>(all))),
-                      moving * 4 > all});
+                      moving > all / 4});
   }
 
   void grid() {
@@ -111,7 +111,7 @@ class Causes {
     const double waves = static_cast<double>(groups) / static_cast<double>(units_);
     if (groups < units_)
       out_.push_back({fmt::format("its longest kernel has {} workgroups for {} compute units", groups, units_),
-                      groups * 4 < units_ * 3});
+                      static_cast<double>(groups) < 0.75 * static_cast<double>(units_)});
     else if (waves < 4 && waves / std::ceil(waves) < 0.8)
       out_.push_back(
           {fmt::format("its longest kernel has {} workgroups, {} times as many as compute units: in the last "

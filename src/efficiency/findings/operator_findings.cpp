@@ -188,7 +188,7 @@ class InTree {
       int64_t whole = 0;
       for (const auto& [node, there] : sum.nodes) add_saturating(whole, whole_[node]);
       const std::string name = operator_text(tree_.texts[key.first], tree_.texts[key.second]);
-      const bool types = sum.types * 2 > sum.ns;
+      const bool types = sum.types > sum.ns / 2;
       all.push_back({name,
                      fmt::format("{}: {} of its {} ({}) changes the {}", name, time_text(static_cast<double>(sum.ns)),
                                  time_text(static_cast<double>(whole)),

@@ -68,6 +68,7 @@ HostWork host_work(std::string_view name) {
   if (text == "python gc" ||
       has_one(text, {"<built-in function collect>", "<built-in method collect", "gc.collect", "garbage collect"}))
     return HostWork::kCollecting;
+  if (text.starts_with("host function of stream ")) return HostWork::kInQueue;
   return HostWork::kNone;
 }
 

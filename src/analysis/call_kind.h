@@ -29,6 +29,7 @@ enum class HostWork : uint8_t {
   kLoading,     ///< a data loader hands out its next batch: "enumerate(DataLoader)#...", "dataloader", "load_batch"
   kCompiling,   ///< a compiler of models works: TorchDynamo's "(dynamo_timed)", Triton's compile, XLA
   kCollecting,  ///< Python's garbage collector: "Python GC" of torch.profiler, gc.collect()
+  kInQueue,     ///< a function of the host that a stream waits for: "host function of stream 7"
   kNone,
 };
 inline constexpr size_t kHostWorks = static_cast<size_t>(HostWork::kNone);

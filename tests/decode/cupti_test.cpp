@@ -290,6 +290,45 @@ INSTANTIATE_TEST_SUITE_P(Versions, CuptiVersionTest, ::testing::ValuesIn(kVersio
   return "Cupti" + name;
 });
 
+// Kinds of CUDA 13.1: functions of the host that a stream waits for, and contexts that own a part of the device.
+TEST_F(CuptiTest, HostFunctionsOfStreamsAndGraphsAreRangesOfTheirThreads) {
+  decoder.record_sizes(std::array<event::BlockSize, 3>{{{58, 48}, {56, 56}, {59, 160}}});
+  Buffer buffer(130100);
+  buffer.record(58, 48).put<uint32_t>(4, 7).put<uint32_t>(8, 1).put<uint32_t>(16, 21).put<uint32_t>(24, 77);
+  buffer.put<uint64_t>(32, 5000).put<uint64_t>(40, 5300);
+  // The same without the padding before the times: both are read by where the times make sense.
+  buffer.record(58, 48).put<uint32_t>(4, 8).put<uint32_t>(16, 22).put<uint32_t>(24, 77);
+  buffer.put<uint64_t>(28, 5400).put<uint64_t>(36, 5450);
+  buffer.record(56, 56).put<uint32_t>(4, 9).put<uint32_t>(16, 23).put<uint32_t>(20, 4).put<uint32_t>(36, 78);
+  buffer.put<uint64_t>(40, 6000).put<uint64_t>(48, 6100);
+  buffer.record(59, 160).put<uint32_t>(4, 3).put<uint32_t>(8, 1).put<uint32_t>(16, 8).put<uint16_t>(20, 16);
+  buffer.give(decoder);
+  decoder.finish();
+  EXPECT_TRUE(writer.losses.empty());
+  ASSERT_EQ(writer.rows(Table::kMarker), 3);
+  const auto is = [&](size_t row, const char* name, int64_t tid, int64_t start, int64_t duration) {
+    const auto& marker = fact(Table::kMarker, row);
+    EXPECT_EQ(writer.text(dim(Table::kLabel, marker[column::Marker::dim])[column::Label::name]), name);
+    EXPECT_EQ(dim(Table::kTrack, marker[column::Marker::track])[column::Track::native], tid);
+    EXPECT_EQ(marker[column::Marker::start], start);
+    EXPECT_EQ(marker[column::Marker::duration], duration);
+  };
+  is(0, "host function of stream 7", 77, 5000, 300);
+  is(1, "host function of stream 8", 77, 5400, 50);
+  is(2, "host function of stream 9, graph 4", 78, 6000, 100);
+  EXPECT_EQ(writer.property_text("cuda.green_context.3"), "16 multiprocessors of device 0, within context 1");
+}
+
+TEST_F(CuptiTest, HostFunctionWithoutSensibleTimesIsCounted) {
+  decoder.record_sizes(std::array<event::BlockSize, 1>{{{58, 48}}});
+  Buffer buffer(130100);
+  buffer.record(58, 48).put<uint32_t>(4, 7).put<uint64_t>(28, ~0ull << 40).put<uint64_t>(36, 1);
+  buffer.give(decoder);
+  decoder.finish();
+  EXPECT_EQ(writer.rows(Table::kMarker), 0);
+  EXPECT_EQ(writer.property_text("cupti.unknown_records.58"), "1");
+}
+
 TEST_F(CuptiTest, SizesReportedByTheTargetBeatTheVersion) {
   decoder.record_sizes(std::array<event::BlockSize, 2>{{{10, 224}, {77, 32}}});  // of a CUPTI newer than this decoder
   Buffer buffer(139900);

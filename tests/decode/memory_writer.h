@@ -24,6 +24,15 @@ class MemoryWriter : public trace::TraceWriter {
       if (number == row) return text;
     return {};
   }
+  /// Value of the last property with that key; empty = none.
+  std::string property_text(std::string_view key) const {
+    const auto found = dimensions.find(Table::kProperty);
+    std::string value;
+    if (found != dimensions.end())
+      for (const auto& row : found->second)
+        if (text(row[event::column::Property::key]) == key) value = text(row[event::column::Property::value]);
+    return value;
+  }
   int64_t dimension_cells(Table table, std::span<const int64_t> row) override {
     auto& rows = dimensions[table];
     const std::vector<int64_t> values(row.begin(), row.end());

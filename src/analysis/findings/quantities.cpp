@@ -155,6 +155,8 @@ constexpr Quantity kQuantities[] = {
     {"compiling-gaps", "Gaps while the host compiled a model", "count", kDevice},
     {"collecting-time", "Idle while Python collected garbage", "ns", kDevice},
     {"collecting-gaps", "Gaps while Python collected garbage", "count", kDevice},
+    {"host-function-time", "Idle while a stream's function of the host ran", "ns", kDevice},
+    {"host-function-gaps", "Gaps while a stream's function of the host ran", "count", kDevice},
     {"clock-readings", "Readings of the clock while the device was busy", "count", kDevice},
     {"slow-readings", "Readings under 85 % of the highest", "count", kDevice},
     {"clock-mean", "Mean clock while the device was busy", "MHz", kDevice},
@@ -456,6 +458,10 @@ void fill_works(Filler& fill, const Activity& activity, const DeviceActivity& de
   fill.time("collecting-time", collecting.time);
   fill.count("collecting-gaps", collecting.gaps);
   fill.spans("collecting", collecting.worst);
+  const DeviceActivity::IdleIn& in_queue = device.idle_while(HostWork::kInQueue);
+  fill.time("host-function-time", in_queue.time);
+  fill.count("host-function-gaps", in_queue.gaps);
+  fill.spans("host-functions", in_queue.worst);
 }
 
 // `run`: its length, ns.

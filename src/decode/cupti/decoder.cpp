@@ -818,6 +818,62 @@ void CuptiDecoder::graph(const std::byte* record) {
   work_.dispatch({.device = device_row(f::device.read(record, kSize))}, row);
 }
 
+// A function of the host that a stream waits for: a range of the thread that ran it.
+void CuptiDecoder::host_function(const HostFunction& ran, uint32_t block_tid) {
+  if (!windows_.empty() && paused(ran.correlation)) return;
+  if (ran.start == 0 || ran.end < ran.start) return miss(Table::kMarker);
+  const std::string what = ran.graph == 0 ? fmt::format("host function of stream {}", ran.stream)
+                                          : fmt::format("host function of stream {}, graph {}", ran.stream, ran.graph);
+  const int64_t label = writer_.dimension(row::Label{
+      .name = writer_.string(what), .kind = event::MarkerKind::kStartStop, .domain = writer_.string("CUDA")});
+  const int64_t from = time(ran.start);
+  writer_.add(row::Marker{.track = thread(thread_ids_ && ran.thread != 0 ? ran.thread : block_tid).track,
+                          .start = from,
+                          .duration = time(ran.end) - from,
+                          .dim = label});
+}
+
+void CuptiDecoder::host_launch(const std::byte* record, uint32_t size, uint32_t block_tid) {
+  namespace f = cupti::host_launch;
+  HostFunction ran{.stream = f::stream.read(record, size),
+                   .graph = 0,
+                   .thread = f::thread.read(record, size),
+                   .correlation = widen(f::correlation.read(record, size)),
+                   .start = f::start.read(record, size),
+                   .end = f::end.read(record, size)};
+  // Where the times lie is told by themselves: in the wrong place they are thousands of years apart, or reversed.
+  constexpr uint64_t kDay = 86'400'000'000'000;
+  if (ran.end < ran.start || ran.end - ran.start > kDay) {
+    ran.start = f::packed_start.read(record, size);
+    ran.end = f::packed_end.read(record, size);
+    if (ran.end < ran.start || ran.end - ran.start > kDay) {
+      ++unknown_[k::kHostLaunch];
+      return;
+    }
+  }
+  host_function(ran, block_tid);
+}
+
+void CuptiDecoder::graph_host_node(const std::byte* record, uint32_t size, uint32_t block_tid) {
+  namespace f = cupti::graph_host_node;
+  host_function({.stream = f::stream.read(record, size),
+                 .graph = f::graph.read(record, size),
+                 .thread = f::thread.read(record, size),
+                 .correlation = widen(f::correlation.read(record, size)),
+                 .start = f::start.read(record, size),
+                 .end = f::end.read(record, size)},
+                block_tid);
+}
+
+void CuptiDecoder::green_context(const std::byte* record, uint32_t size) {
+  namespace f = cupti::green_context;
+  const uint32_t id = f::context.read(record, size), device = f::device.read(record, size);
+  contexts_.insert_or_assign(id, device);
+  writer_.property(Table::kProcess, process_.row(), fmt::format("cuda.green_context.{}", id),
+                   fmt::format("{} multiprocessors of device {}, within context {}",
+                               f::multiprocessors.read(record, size), device, f::parent.read(record, size)));
+}
+
 void CuptiDecoder::jit(const std::byte* record, uint32_t size, uint32_t block_tid) {
   namespace f = cupti::jit;
   const uint64_t start = f::start.read(record, size), end = f::end.read(record, size);
@@ -990,6 +1046,15 @@ void CuptiDecoder::block(const tape::BlockHeader& header, std::span<const std::b
         break;
       case k::kGraphTrace:
         if (fits(cupti::graph_trace::kLeast)) graph(at);
+        break;
+      case k::kHostLaunch:
+        if (fits(cupti::host_launch::kLeast)) host_launch(at, size, tid);
+        break;
+      case k::kGraphHostNode:
+        if (fits(cupti::graph_host_node::kLeast)) graph_host_node(at, size, tid);
+        break;
+      case k::kGreenContext:
+        if (fits(cupti::green_context::kLeast)) green_context(at, size);
         break;
       case k::kJit:
         if (fits(cupti::jit::kLeast)) jit(at, size, tid);

@@ -141,6 +141,14 @@ class CuptiDecoder : public BlockDecoder {
   void synchronization(const std::byte* record, uint32_t block_tid);
   void overhead(const std::byte* record, uint32_t size, uint32_t block_tid);
   void graph(const std::byte* record);
+  struct HostFunction {
+    uint32_t stream, graph, thread;
+    uint64_t correlation, start, end;
+  };
+  void host_function(const HostFunction& ran, uint32_t block_tid);
+  void host_launch(const std::byte* record, uint32_t size, uint32_t block_tid);
+  void graph_host_node(const std::byte* record, uint32_t size, uint32_t block_tid);
+  void green_context(const std::byte* record, uint32_t size);
   void jit(const std::byte* record, uint32_t size, uint32_t block_tid);
   void device(const std::byte* record, uint32_t size);
   void context(const std::byte* record);

@@ -21,6 +21,8 @@ inline constexpr uint32_t kCopy = 1, kFill = 2, kSerialKernel = 3, kDriver = 4, 
                           kStream = 37, kSynchronization = 38, kExternalCorrelation = 39, kMemory = 45,
                           kInternalLaunch = 48, kMemory2 = 49, kMemoryPool = 50, kGraphTrace = 51, kJit = 52,
                           kDeviceGraphTrace = 53;
+// From CUPTI 13.1 on. Numbers by the order of CUpti_ActivityKind in NVIDIA's documentation; seen in no buffer so far.
+inline constexpr uint32_t kGraphHostNode = 56, kHostLaunch = 58, kGreenContext = 59;
 }  // namespace kind
 /// Set in the kind of a record that CUPTI has not completed (seen in buffers of killed processes, CUPTI 13.0).
 inline constexpr uint32_t kIncomplete = 1u << 31;
@@ -160,6 +162,29 @@ inline constexpr RecordField<uint64_t> text{24};
 inline constexpr uint32_t kLeast = 32;
 inline constexpr uint32_t kObjectThread = 2, kObjectStream = 5;
 }  // namespace name
+
+// CUpti_ActivityHostLaunch (13.1): 4 words less than a host node before the process, 48 bytes either way: the
+// documentation does not tell whether the 28 bytes before the times are padded.
+namespace host_launch {
+inline constexpr RecordField<uint32_t> stream{4}, context{8}, device{12}, correlation{16}, process{20}, thread{24};
+inline constexpr RecordField<uint64_t> start{32}, end{40}, packed_start{28}, packed_end{36};
+inline constexpr uint32_t kLeast = 44;
+}  // namespace host_launch
+
+// CUpti_ActivityGraphHostNode (13.1), 56 bytes.
+namespace graph_host_node {
+inline constexpr RecordField<uint32_t> stream{4}, context{8}, device{12}, correlation{16}, graph{20}, process{32},
+    thread{36};
+inline constexpr RecordField<uint64_t> node{24}, start{40}, end{48};
+inline constexpr uint32_t kLeast = 56;
+}  // namespace graph_host_node
+
+// CUpti_ActivityGreenContext (13.1) 152 bytes; later ones add the work queue.
+namespace green_context {
+inline constexpr RecordField<uint32_t> context{4}, parent{8}, device{12}, texture_clusters{16};
+inline constexpr RecordField<uint16_t> multiprocessors{20};
+inline constexpr uint32_t kLeast = 24;
+}  // namespace green_context
 
 /// Size of records of `kind` in CUPTI `version` (cuptiGetVersion()); 0 = unknown. For buffers whose writer did not
 /// report its sizes.

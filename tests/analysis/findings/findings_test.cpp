@@ -349,6 +349,14 @@ TEST(Findings, RecompilationAndGarbageCollection) {
   expect_state(collected, "garbage-collection", "found");
   expect_state(collected, "recompilation", "silent");
   expect_state(host_work("Python GC", 205 * kUs), "garbage-collection", "possible");
+  const Findings in_stream = host_work("host function of stream 7", 5 * kMs);
+  expect_state(in_stream, "host-functions", "found");
+  expect_state(in_stream, "garbage-collection", "silent");
+  EXPECT_NE(finding_of(in_stream, "host-functions")->sentence.find("in 49 gaps while functions of the host ran"),
+            std::string::npos)
+      << finding_of(in_stream, "host-functions")->sentence;
+  expect_state(host_work("host function of stream 7", 530 * kUs), "host-functions", "possible");
+  expect_state(host_work("my host function", 5 * kMs), "host-functions", "silent");
   // A tenth of the host's time: then its own code is what the device waits for.
   expect_state(host_work("Python GC", 5 * kMs, 500 * kUs), "host-computes", "found");
 }

@@ -191,11 +191,12 @@ struct KindOfSource {
   int kind;
 };
 constexpr KindOfSource kKinds[] = {
-    {tape::source_bit::kDispatch, abi::kind::kKernel},    {tape::source_bit::kCopy, abi::kind::kCopy},
-    {tape::source_bit::kCopy, abi::kind::kPeerCopy},      {tape::source_bit::kCopy, abi::kind::kFill},
-    {tape::source_bit::kApi, abi::kind::kRuntime},        {tape::source_bit::kApi, abi::kind::kDriver},
-    {tape::source_bit::kAllocation, abi::kind::kMemory2}, {tape::source_bit::kSync, abi::kind::kSynchronization},
-    {tape::source_bit::kOverhead, abi::kind::kOverhead},  {tape::source_bit::kOverhead, abi::kind::kJit},
+    {tape::source_bit::kDispatch, abi::kind::kKernel},     {tape::source_bit::kCopy, abi::kind::kCopy},
+    {tape::source_bit::kCopy, abi::kind::kPeerCopy},       {tape::source_bit::kCopy, abi::kind::kFill},
+    {tape::source_bit::kApi, abi::kind::kRuntime},         {tape::source_bit::kApi, abi::kind::kDriver},
+    {tape::source_bit::kAllocation, abi::kind::kMemory2},  {tape::source_bit::kSync, abi::kind::kSynchronization},
+    {tape::source_bit::kOverhead, abi::kind::kOverhead},   {tape::source_bit::kOverhead, abi::kind::kJit},
+    {tape::source_bit::kDispatch, abi::kind::kHostLaunch}, {tape::source_bit::kDispatch, abi::kind::kGraphHostNode},
 };
 
 // CUPTI can switch single functions. Off at any time; on only before the driver starts (later it has no effect, seen
@@ -251,7 +252,13 @@ void define_span_window(bool wanted) {
     tape::define_fact(kBlocks, wanted ? event::BlockFact::kSpansStart : event::BlockFact::kSpansStop, host_ticks());
 }
 
+// Kinds of CUDA 13.1: functions of the host in streams and in graphs, green contexts. Older ones count fewer kinds.
+bool has_host_functions() {
+  return g_version >= 130100;
+}
+
 void switch_kind(int kind, bool on) {
+  if ((kind == abi::kind::kHostLaunch || kind == abi::kind::kGraphHostNode) && !has_host_functions()) return;
   if (kind == abi::kind::kSynchronization && !g_synchronization) return;
   if (kind == abi::kind::kRuntime && !g_all_calls)
     return switch_functions(abi::domain::kRuntime, kind, g_cupti.enable_runtime_api, does_something, false, on);
@@ -763,6 +770,7 @@ bool start_session() {
   // Always enabled: devices, contexts and streams identify the owner of the work in the records.
   for (const int kind : {abi::kind::kDevice, abi::kind::kContext, abi::kind::kStream, abi::kind::kName})
     g_cupti.activity_enable(kind);
+  if (has_host_functions()) g_cupti.activity_enable(abi::kind::kGreenContext);
   if (wants_spans()) {
     define_span_window(false);
     g_cupti.activity_enable(abi::kind::kGraphTrace);

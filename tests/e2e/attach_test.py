@@ -825,12 +825,13 @@ print(rounds, total)
     def test_lines_of_a_running_python(self):
         (self.folder / "program.py").write_text(self.PROGRAM)
         program = self.start(harness.DEBIAN_PYTHON, self.folder / "program.py")
-        kept = Kept(program.pid)
+        kept, without = Kept(program.pid), 0
         for number in range(ROUNDS):
             self.attach(program, "--sampler", "timer", "--sample-hz", "500", "--duration", "0.2")
             functions = self.run_command(TACHO, "stats", "a.tacho", "--by", "function", "--output-format", "json").stdout.decode()
-            self.assertIn("work_hard", functions)
+            without += "work_hard" not in functions
             kept.after(self, number)
+        self.assertLess(without, 1 + ROUNDS // 10)  # where the machine is busy, the program may have no time to be sampled in
         self.assertEqual(self.leftovers(program.pid), ([], [], []))
         status = pathlib.Path(f"/proc/{program.pid}/status").read_text()
         caught = int(re.search(r"SigCgt:\s*(\w+)", status)[1], 16)

@@ -29,7 +29,7 @@ Status check_options(const TraceRequest& request) {
       {"--follow", "tacho attach ends with the process"},
       {"--torch-trace", "it changes PyTorch's functions when Python imports them"},
       {"--ranks", "choose the processes by number, --name, --cgroup or --container"},
-      {"--device-counters", "AMD's rocprofiler-sdk, which reads them, takes part from a program's start only"},
+      {"--device-counters", "the library that reads them takes part from a program's start only"},
       {"--memory", "PyTorch's allocators report to it only from their first moment on"},
       {"--format", "tacho attach writes .tacho, of which tacho export makes other formats"},
       {"--view", "open the trace with tacho view afterwards"},

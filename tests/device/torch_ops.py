@@ -119,7 +119,6 @@ class Session:
         command = self.model("transformer", "--steps", "20")
         file = self.work / "shapes.json"
         run(*command, "--profile", file)
-        self.trace("shapes.tacho", command, "--torch-shapes=all")
         products = ("aten::mm", "aten::addmm", "aten::bmm")
 
         def work(path):
@@ -133,41 +132,43 @@ class Session:
                     sums[key][1] += row["Flops"]
             return {key: (calls, round(flops)) for key, (calls, flops) in sums.items()}
 
-        ours, theirs = work("shapes.tacho"), work(file)
-        different = [f"{key}: {ours.get(key)} / {theirs.get(key)}" for key in {*ours, *theirs} if ours.get(key) != theirs.get(key)]
-        check("shapes: products, calls and FLOPs by shapes equal torch.profiler's", not different and len(theirs) > 3,
-              f"{len(theirs)} shapes" if not different else "; ".join(sorted(different))[:300])
-        # In stretches: the same shapes, each with the same work a call.
-        steps = "800"  # some seconds: several stretches
-        timed = self.model("transformer", "--steps", steps, "--warmup", "10", "--time")
-        self.trace("sampled.tacho", timed, "--torch-shapes")
-        sampled = work("sampled.tacho")
-        each = {key: flops / calls for key, (calls, flops) in ours.items()}
-        wrong = [key for key, (calls, flops) in sampled.items() if abs(each.get(key, 0) * calls / flops - 1) > 1e-6]
-        check("shapes: in stretches, the same products with the same work a call", sampled.keys() == ours.keys() and not wrong,
-              f"{len(sampled)} of {len(ours)} shapes" + "".join(f"; {key}" for key in wrong)[:200])
-        said = run(self.tacho, "stats", self.work / "sampled.tacho", "--by", "operator", "--input-shapes").stdout
-        record("shapes: what the table says", " ".join(line for line in said.splitlines() if "stretch" in line))
+        quick, theirs = self.options.quick, work(file)
+        if not quick:
+            self.trace("shapes.tacho", command, "--torch-shapes=all")
+            ours = work("shapes.tacho")
+            different = [f"{key}: {ours.get(key)} / {theirs.get(key)}" for key in {*ours, *theirs} if ours.get(key) != theirs.get(key)]
+            check("shapes: products, calls and FLOPs by shapes equal torch.profiler's", not different and len(theirs) > 3,
+                  f"{len(theirs)} shapes" if not different else "; ".join(sorted(different))[:300])
         # A thread of a backward pass that calls modules itself.
         recomputes = ("import torch, torch.utils.checkpoint as c\nm = torch.nn.Linear(64, 64).cuda()\nx = torch.ones(8, 64, device='cuda', requires_grad=True)\n"
                       "for r in (True, False):\n  c.checkpoint(m, x, use_reentrant=r).sum().backward()\nprint(x.grad.abs().sum().item() > 0)")
-        for option in ("--torch-trace", "--torch-shapes"):
+        for option in ("--torch-shapes",) if quick else ("--torch-trace", "--torch-shapes"):
             result = self.trace("c.tacho", [sys.executable, "-c", recomputes], option)
             check(f"{option}: checkpointing runs modules in a backward pass", result.stdout == "True\n" and "tacho:" not in result.stderr,
                   result.stderr[:200])
+        # Shapes in stretches: some seconds have several.
+        steps, pairs = ("500", 3) if quick else ("800", max(10, self.options.pairs))
+        timed = self.model("transformer", "--steps", steps, "--warmup", "10", "--time")
         seconds = collections.defaultdict(list)
         ways = {"operators": ["--torch-trace"], "shapes": ["--torch-shapes"]}
-        pairs = max(10, self.options.pairs)
         for i in range(pairs):
             for way in list(ways) if i % 2 == 0 else list(ways)[::-1]:
-                seconds[way].append(float(run(self.tacho, "trace", "-q", "--overwrite", "-o", self.work / "c.tacho", *ways[way], "--",
+                seconds[way].append(float(run(self.tacho, "trace", "-q", "--overwrite", "-o", self.work / f"{way}.tacho", *ways[way], "--",
                                               *timed).stdout.split()[-1]))
         ratios = sorted(b / a for a, b in zip(seconds["operators"], seconds["shapes"]))
         ratio = statistics.median(ratios)
         check(f"shapes: cost of --torch-shapes over --torch-trace, {pairs} pairs of {steps} steps", ratio <= 1.02,
               f"{ratio:.4f} x, from {ratios[0]:.4f} to {ratios[-1]:.4f} ({statistics.median(seconds['operators']):.3f} s)", "<= 1.02 x")
-        every = float(run(self.tacho, "trace", "-q", "--overwrite", "-o", self.work / "c.tacho", "--torch-shapes=all", "--", *timed).stdout.split()[-1])
-        record("shapes: --torch-shapes=all over --torch-trace, once", f"{every / statistics.median(seconds['operators']):.3f} x")
+        sampled = work("shapes.tacho")
+        each = {key: flops / calls for key, (calls, flops) in theirs.items()}
+        wrong = [key for key, (calls, flops) in sampled.items() if abs(each.get(key, 0) * calls / flops - 1) > 1e-6]
+        check("shapes: in stretches, torch.profiler's products with the same work a call", sampled.keys() == theirs.keys() and not wrong,
+              f"{len(sampled)} of {len(theirs)} shapes" + "".join(f"; {key}" for key in wrong)[:200])
+        said = run(self.tacho, "stats", self.work / "shapes.tacho", "--by", "operator", "--input-shapes").stdout
+        record("shapes: what the table says", " ".join(line for line in said.splitlines() if "stretch" in line))
+        if not quick:
+            every = float(run(self.tacho, "trace", "-q", "--overwrite", "-o", self.work / "c.tacho", "--torch-shapes=all", "--", *timed).stdout.split()[-1])
+            record("shapes: --torch-shapes=all over --torch-trace, once", f"{every / statistics.median(seconds['operators']):.3f} x")
 
     def modules(self):
         self.trace("modules.tacho", self.model("transformer", "--steps", "3"))
@@ -403,6 +404,7 @@ def main():
     parser.add_argument("--build", default=HERE.parent.parent / "build")
     parser.add_argument("--out", default=".")
     parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="shapes: three short pairs, less than two minutes")
     parser.add_argument("--models", default="", metavar="A,B", help="cost: only these of transformer, resnet50, graph")
     parser.add_argument("sections", nargs="*", default=[])
     options = parser.parse_args()

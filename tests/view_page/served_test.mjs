@@ -242,6 +242,8 @@ for (const file of [files[1], files[2]])
           plain(`${each.title}${each.where}${each.sentence}${each.state === 'possible' ? ' possible' : ''}`),
         );
         assert.ok(shown[i].foot.includes(`refuted by: ${each.refuted_by}`), shown[i].foot);
+        assert.equal(shown[i].foot.includes('could save '), each.saves !== null, shown[i].foot);
+        assert.equal(shown[i].foot.includes('could free '), each.frees !== null, shown[i].foot);
       });
       const lacking = page.locator('.overview button[aria-expanded]');
       await lacking.click();

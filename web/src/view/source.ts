@@ -122,6 +122,8 @@ export interface Finding {
   sentence: string;
   evidence?: string[];
   saves?: [number, number] | null;
+  /** Bytes of memory. */
+  frees?: [number, number] | null;
   refuted_by?: string;
   spans?: { from: number; to: number; tracks?: number[] }[];
 }

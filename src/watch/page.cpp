@@ -53,6 +53,10 @@ bool WatchPage::keys() {
     changes = true;
     if (key == 'q') closed_ = true;
     if (key == 'p') view_.frozen = !view_.frozen;
+    if (key == 'm') {
+      view_.marked = !view_.marked;
+      if (view_.marked) mark_ = shown_.snapshot;
+    }
     if (key == 's') view_.order = static_cast<PageOrder>((static_cast<int>(view_.order) + 1) % 4);
   }
   return changes;
@@ -74,7 +78,8 @@ void WatchPage::draw_again() {
   view_.width = static_cast<size_t>(width);
   erase();
   int row = 0;
-  for (const std::string& line : page_lines(before_, shown_, view_)) mvaddstr(row++, 0, line.c_str());
+  for (const std::string& line : page_lines(view_.marked ? mark_ : before_, shown_, view_))
+    mvaddstr(row++, 0, line.c_str());
   refresh();
 }
 

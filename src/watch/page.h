@@ -35,6 +35,7 @@ class WatchPage {
   bool closed_ = false;
   WatchSnapshot before_;
   WatchMoment shown_;
+  WatchSnapshot mark_;
 };
 
 }  // namespace tacho::watch

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "base/format.h"
 #include "report/text.h"
+#include "watch/metrics/telemetry.h"
 
 namespace tacho::watch {
 namespace {
@@ -24,7 +27,8 @@ struct PageRow {
 };
 
 struct Pace {
-  double launches = 0, bytes = 0, waits = 0;  // a second
+  double launches = 0, bytes = 0, waits = 0;             // a second
+  double kernel_time = 0, copy_time = 0, wait_time = 0;  // s in a second; waits of all threads
 };
 
 double value_of(const PageRow& row, PageOrder order) {
@@ -69,6 +73,43 @@ std::string cost_line(const WatchMoment& moment) {
   else
     line += "  of the pace: not measured yet";
   return line;
+}
+
+size_t number_of_gpus(const std::vector<vendor::GpuReading>& readings) {
+  std::set<int> gpus;
+  for (const vendor::GpuReading& reading : readings) gpus.insert(reading.gpu);
+  return gpus.size();
+}
+
+// Estimates. Work of several queues may overlap, so what is left of one GPU's time is the least that it had nothing to
+// do; of several GPUs nothing can be said.
+std::string device_line(const Pace& pace, const WatchMoment& moment) {
+  std::string line =
+      fmt::format("device  kernels {:.0f} %  copies {:.0f} %", pace.kernel_time * 100, pace.copy_time * 100);
+  const double rest = 1 - pace.kernel_time - pace.copy_time;
+  if (number_of_gpus(moment.gpus) <= 1 && !moment.counts_only && !moment.gave_up && rest > 0)
+    line += fmt::format("  idle at least {:.0f} %", rest * 100);
+  return line + fmt::format("   host waits for it {:.0f} %", pace.wait_time * 100);
+}
+
+void add_gpus(const std::vector<vendor::GpuReading>& readings, const PageView& view, std::vector<std::string>& lines) {
+  // In this order, where a GPU tells them.
+  static constexpr std::pair<std::string_view, std::string_view> kShown[] = {{"GFX Busy", "busy {:.0f} %"},
+                                                                             {"Core Clock", "{:.0f} MHz"},
+                                                                             {"Current Power", "{:.0f} W"},
+                                                                             {"Temperature", "{:.0f} °C"}};
+  std::map<int, std::string> gpus;
+  for (const auto& [quantity, form] : kShown)
+    for (const vendor::GpuReading& reading : readings)
+      if (quantity_of(reading) == quantity) gpus[reading.gpu] += "  " + fmt::format(fmt::runtime(form), reading.value);
+  for (const vendor::GpuReading& reading : readings)
+    if (quantity_of(reading) == "Memory Usage")
+      gpus[reading.gpu] += fmt::format("  {} in use", report::format_bytes(reading.value));
+  const size_t room = std::max<size_t>(view.height / 6, 1);
+  size_t shown = 0;
+  for (const auto& [gpu, text] : gpus)
+    if (shown++ < room) lines.push_back(fmt::format("GPU {}{}", gpu, text));
+  if (gpus.size() > room) lines.push_back(fmt::format("and {} more GPUs", gpus.size() - room));
 }
 
 std::string table_line(const PageRow& each, double all_now, size_t name_width) {
@@ -136,15 +177,18 @@ std::vector<std::string> page_lines(const WatchSnapshot& before, const WatchMome
     const auto found = earlier.find(fmt::format("{} {}", static_cast<int>(row.kind), row.title()));
     const RowSums* const was = found != earlier.end() ? found->second : nullptr;
     const double count = static_cast<double>(row.count - (was != nullptr ? was->count : 0)) / seconds;
+    const double time = std::max(0.0, row.weighted_time() - (was != nullptr ? was->weighted_time() : 0));
+    if (row.kind == WatchKind::kCopy || row.kind == WatchKind::kFill) pace.copy_time += time * 1e-9 / seconds;
     if (row.kind == WatchKind::kCopy)
       pace.bytes += static_cast<double>(row.bytes - (was != nullptr ? was->bytes : 0)) / seconds;
     if (row.kind == WatchKind::kWait) pace.waits += count;
+    if (row.kind == WatchKind::kWait) pace.wait_time += time * 1e-9 / seconds;
     if (!is_work(row)) continue;
     pace.launches += count;
-    rows.push_back({&row, estimate_time(row.levels, row.each_ns), count,
-                    std::max(0.0, row.weighted_time() - (was != nullptr ? was->weighted_time() : 0))});
-    all_now += rows.back().time_now;
+    rows.push_back({&row, estimate_time(row.levels, row.each_ns), count, time});
+    all_now += time;
   }
+  pace.kernel_time = all_now * 1e-9 / seconds;
   std::sort(rows.begin(), rows.end(), [&](const PageRow& a, const PageRow& b) {
     const double left = value_of(a, view.order), right = value_of(b, view.order);
     return left != right ? left > right : a.row->title() < b.row->title();
@@ -155,12 +199,16 @@ std::vector<std::string> page_lines(const WatchSnapshot& before, const WatchMome
   constexpr size_t kCells = 7 + 9 + 9 + 13 + 7 + 10, kNarrowest = 16;
   const size_t name_width = view.width > kCells + kNarrowest ? view.width - kCells : kNarrowest;
   std::vector<std::string> lines;
-  lines.push_back(fmt::format("tacho watch  {}  {}{}", report::format_duration(now.seconds * 1e9),
-                              report::clean(view.command), view.frozen ? "  (frozen)" : ""));
+  const std::string mark =
+      view.marked ? fmt::format("  (since {})", report::format_duration(before.seconds * 1e9)) : std::string();
+  lines.push_back(fmt::format("tacho watch  {}  {}{}{}", report::format_duration(now.seconds * 1e9),
+                              report::clean(view.command), mark, view.frozen ? "  (frozen)" : ""));
   lines.push_back(fmt::format("{} launches/s  {}/s copied  {} waits/s  {} process{}",
                               report::format_si(pace.launches, 1), report::format_bytes(pace.bytes),
                               report::format_si(pace.waits, 1), running, running == 1 ? "" : "es"));
   lines.push_back(cost_line(moment));
+  lines.push_back(device_line(pace, moment));
+  add_gpus(moment.gpus, view, lines);
   lines.emplace_back();
   add_processes(before, now, view, lines);
   lines.push_back(report::padded_right("Kernel", name_width) + report::padded_left("Now %", 7) +
@@ -170,7 +218,8 @@ std::vector<std::string> page_lines(const WatchSnapshot& before, const WatchMome
   for (size_t i = 0; i < rows.size() && i < room; ++i) lines.push_back(table_line(rows[i], all_now, name_width));
   lines.resize(std::min(lines.size(), view.height > 0 ? view.height - 1 : 0));
   lines.resize(view.height > 0 ? view.height - 1 : 0);
-  lines.push_back(fmt::format("q close   s order: {}   p {}", name_of(view.order), view.frozen ? "go on" : "freeze"));
+  lines.push_back(fmt::format("q close   s order: {}   p {}   m {}", name_of(view.order),
+                              view.frozen ? "go on" : "freeze", view.marked ? "forget the mark" : "mark"));
   for (std::string& line : lines) line = report::shortened(line, view.width);
   return lines;
 }

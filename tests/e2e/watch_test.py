@@ -240,6 +240,8 @@ class Seeing(Watch):
         until(b"(frozen)")
         os.write(terminal, b"ps")
         until(b"p freeze")
+        os.write(terminal, b"m")
+        until(b"(since ")
         os.write(terminal, b"q")
         until(b"the program goes on; its tables follow at its end")
         until(b"add_one 256/64")

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "report/text.h"
 
 namespace tacho::watch {
@@ -68,6 +69,47 @@ TEST_F(Page, SaysWhenItIsFrozenAndWhatTimingCosts) {
   const std::vector<std::string> lines = page_lines(before_, now_, view);
   EXPECT_NE(lines[0].find("(frozen)"), std::string::npos);
   EXPECT_NE(lines[2].find("of the pace -0.1 % to 0.5 %, budget 1.0 %"), std::string::npos) << lines[2];
+}
+
+TEST_F(Page, TheDevicesTimeAndTheHosts) {
+  RowSums wait = timed_kernel("clFinish", 4, 100'000'000);
+  wait.kind = event::WatchKind::kWait;
+  RowSums copy = timed_kernel("host to device", 2, 50'000'000);
+  copy.kind = event::WatchKind::kCopy;
+  now_.snapshot.rows.push_back(wait);
+  now_.snapshot.rows.push_back(copy);
+  now_.snapshot.rows.push_back(timed_kernel("long", 12, 50'000'000));
+  // In two seconds: 600 ms of kernels (and 200 us), 100 ms of copies, 400 ms of waiting.
+  EXPECT_EQ(page_lines(before_, now_, {})[3],
+            "device  kernels 30 %  copies 5 %  idle at least 65 %   host waits for it 20 %");
+  now_.counts_only = true;
+  EXPECT_EQ(page_lines(before_, now_, {})[3].find("idle"), std::string::npos);
+}
+
+TEST_F(Page, Gpus) {
+  for (int gpu = 0; gpu < 8; ++gpu)
+    for (const auto& [name, value] : {std::pair("Temperature", 54.0), std::pair("Core Clock", 1980.0),
+                                      std::pair("GFX Busy", 97.0), std::pair("Memory Usage", 1024.0 * 1024)}) {
+      vendor::GpuReading reading;
+      reading.name = fmt::format("GPU {} [{}]", name, gpu);
+      reading.gpu = gpu;
+      reading.value = value;
+      now_.gpus.push_back(reading);
+    }
+  PageView view;
+  const std::vector<std::string> lines = page_lines(before_, now_, view);
+  EXPECT_EQ(lines[4], "GPU 0  busy 97 %  1980 MHz  54 °C  1.00 MiB in use");
+  EXPECT_EQ(lines[8], "and 4 more GPUs");
+  EXPECT_EQ(lines[3].find("idle"), std::string::npos);  // of several GPUs nothing can be said
+  EXPECT_LT(line_of(lines, "is_busy"), lines.size());
+}
+
+TEST_F(Page, SinceAMark) {
+  PageView view;
+  view.marked = true;
+  const std::vector<std::string> lines = page_lines(before_, now_, view);
+  EXPECT_NE(lines[0].find("(since 10.00 s)"), std::string::npos) << lines[0];
+  EXPECT_NE(lines.back().find("m forget the mark"), std::string::npos);
 }
 
 }  // namespace

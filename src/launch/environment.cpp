@@ -63,6 +63,7 @@ std::vector<std::string> watched_environment(const LibraryNames& names, std::str
   EnvironmentBlock variables(environ);
   prepend(variables, "LD_PRELOAD", names.preload);
   add_layer(variables, names.library);
+  for (const vendor::Vendor* const vendor : vendor::vendors()) vendor->prepare(variables, names.library);
   variables.set(variable, value);
   return variables.entries();
 }

@@ -119,6 +119,25 @@ class Watch(bed.Case):
         self.assertEqual([(row["count"], row["timed"]) for row in sorted(self.rows(moment, "kernel"), key=lambda row: row["name"])],
                          [(125, 0), (500, 0)])
 
+    def test_hsa_without_hip(self):
+        program = self.program("hsa_only", "-lhsa-runtime64")
+        self.program("watched", "--cuda-device-only", "--no-gpu-bundle-output", "--no-offload-arch=gfx90a",
+                     "--no-offload-arch=gfx950", output="watched.co")
+        for how in ("none", "own"):
+            with self.subTest(how):
+                moment, ledger = self.watch(program, "watched.co", "500", how)
+                self.assertEqual((self.printed["small"], self.printed["large"]), ("500", "125"))
+                self.assertEqual(ledger.names(), {"small": 500, "large": 125})
+                self.assertEqual(self.sums(moment, "kernel"), {"small": 500, "large": 125})
+                self.assertEqual(self.sums(moment, "copy", "bytes"), {"host to device": 65536, "device to host": 32768})
+                self.assertEqual(self.sums(moment, "allocation", "bytes"), {"memory of pools": 3 << 20})
+                self.assertGreaterEqual(self.sums(moment, "wait")["hsa_signal_wait"], int(self.printed["waits"]))
+                for row in self.rows(moment, "kernel"):
+                    truth = sorted(kernel.end - kernel.start for kernel in ledger.kernels if kernel.name == row["name"])
+                    self.assertGreaterEqual(row["timed"], 64)
+                    # The bed's kernels take the same time again and again, but for those of a busy machine; a bucket is an eighth.
+                    self.assertLessEqual(abs(row["p50_ns"] - truth[len(truth) // 2]), 0.25 * truth[len(truth) // 2], row)
+
     def test_each_gpu(self):
         moment, ledger = self.watch(self.program("each_gpu"), gpus=2)
         self.assertEqual(sum(self.sums(moment, "kernel").values()), len(ledger.kernels))

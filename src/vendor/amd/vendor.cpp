@@ -137,7 +137,9 @@ class Amd : public Vendor {
   void prepare(EnvironmentBlock& variables, const std::string& library) const override {
     const std::string stand_ins = library.substr(0, library.rfind('/')) + "/roctx";
     const std::string path = variables.get("LD_LIBRARY_PATH");
-    if (access((stand_ins + "/libroctx64.so").c_str(), R_OK) == 0 && !rocm_roctx_installed(path))
+    // libtacho-watch.so has no markers.
+    if (!library.ends_with("libtacho-watch.so") && access((stand_ins + "/libroctx64.so").c_str(), R_OK) == 0 &&
+        !rocm_roctx_installed(path))
       variables.set("LD_LIBRARY_PATH", path.empty() ? stand_ins : path + ":" + stand_ins);
     // The HSA runtime's list of tools is separated by spaces; ours comes first, so that others see what it replaced.
     const std::string tools = variables.get("HSA_TOOLS_LIB");

@@ -5,6 +5,7 @@
 
 #include "analysis/sums/sums.h"
 #include "base/format.h"
+#include "report/shorten.h"
 #include "report/text.h"
 
 namespace tacho::analysis {
@@ -128,6 +129,7 @@ report::Answer sums_answer(const SumTotals& totals, std::span<const std::string_
                     {.name = "average_ns", .title = "Average", .unit = Unit::kNs},
                     {.name = "timed", .title = "Timed", .unit = Unit::kCount, .leave_out = 3},
                     {.name = "without_time", .unit = Unit::kCount}};
+  answer.shown = {0, 2, 3, 4, 5, 6, 7, 8, 1};  // whole names of C++ may be longer than all other columns
   answer.when_empty = "none";
   double all = 0;
   for (const SumRow& row : totals.rows)
@@ -190,11 +192,13 @@ std::vector<std::string> change_sentences(const SumTotals& before, const SumTota
     most = weight;
   }
   if (worst != nullptr) {
+    constexpr size_t kName = 60;  // columns; the shape at its end stays
     const auto relative = *worst->relative();
-    sentences.push_back(fmt::format(
-        "{} {} takes {:.1f} % {} (± {:.1f} %, 95 %): {} on average instead of {}.", since, report::clean(worst->name()),
-        std::abs(relative.change) * 100, relative.change > 0 ? "longer" : "less time", relative.interval * 100,
-        report::format_duration(*worst->after->average_ns()), report::format_duration(*worst->before->average_ns())));
+    sentences.push_back(fmt::format("{} {} takes {:.1f} % {} (± {:.1f} %, 95 %): {} on average instead of {}.", since,
+                                    report::shortened_middle(report::clean(worst->name()), kName),
+                                    std::abs(relative.change) * 100, relative.change > 0 ? "longer" : "less time",
+                                    relative.interval * 100, report::format_duration(*worst->after->average_ns()),
+                                    report::format_duration(*worst->before->average_ns())));
     sentences.back()[0] = static_cast<char>(sentences.back()[0] & ~0x20);
   } else if (!changes.empty()) {
     sentences.emplace_back("No average differs by more than chance and 0.1 %.");

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Who holds memory, on this machine's NVIDIA GPU: the sum of live bytes beside torch.cuda.memory_allocated() at every step, snapshots
-# of torch beside its own statistics, out of memory, CuPy's pool beside its own sums, lines of calls of CUDA's from Python and C,
+# of torch beside its own statistics, out of memory, CuPy's pool beside its own sums, lines of a C program's calls of CUDA's driver,
 # and what --memory costs on top of --torch-trace.
 # Needs a build (TACHO_BUILD, default ../../build) and a Python with a torch for CUDA.
 #   memory.sh         OUT: folder for results (default .)            about three minutes

@@ -123,8 +123,9 @@ TEST(Definitions, EveryApiIsMeantByItsOwnKind) {
 TEST(Definitions, KnowsMarkersSoftwareAndSources) {
   for (const char* const library : {"NVTX", "ROCTx"}) EXPECT_TRUE(is_marker_library(library)) << library;
   for (const char* const library : {"", "nvtx", "CCCL", "NCCL"}) EXPECT_FALSE(is_marker_library(library)) << library;
-  for (const char* const path : {"/opt/rocm-6.4/lib/libamdhip64.so.6", "/usr/local/cuda-13.0/lib64/libcudart.so",
-                                 "/opt/nvidia/nsight/x", "/sw/nvidia/hpc_sdk/24/lib/x.so"})
+  for (const char* const path :
+       {"/opt/rocm-6.4/lib/libamdhip64.so.6", "/usr/local/cuda-13.0/lib64/libcudart.so", "/opt/nvidia/nsight/x",
+        "/sw/nvidia/hpc_sdk/24/lib/x.so", "/driver/lib64/libcuda.so.580.159.04"})
     EXPECT_TRUE(is_vendor_software(path)) << path;
   for (const char* const path : {"", "/home/me/opt/rocm/x", "/usr/local/bin/cuda", "/opt/nvidia"})
     EXPECT_FALSE(is_vendor_software(path)) << path;

@@ -79,7 +79,8 @@ class Hip(Attach):
                 # Each kernel and each copy has its call, and the call what it made.
                 made = dict(self.query("SELECT f.name, count(*) FROM dispatch d JOIN api a ON a.correlation = d.correlation JOIN function f ON f.id = a.dim GROUP BY 1"))
                 self.assertEqual(list(made), ["hipLaunchKernel"])
-                self.assertEqual(made["hipLaunchKernel"], len(self.dispatches()))
+                # The call in which tacho came may have made one more.
+                self.assertIn(len(self.dispatches()) - made["hipLaunchKernel"], (0, 1))
                 copies = self.query("SELECT f.name, s.direction, c.bytes, count(*) FROM copy c JOIN copy_shape s ON s.id = c.dim JOIN api a ON "
                                     "a.correlation = c.correlation JOIN function f ON f.id = a.dim GROUP BY 1, 2, 3")
                 self.assertEqual([row[:3] for row in copies], [("hipMemcpyAsync", "device to host", 1 << 18)])

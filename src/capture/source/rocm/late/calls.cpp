@@ -1,7 +1,6 @@
 // HIP's calls, as HIP tells them to its tracer (late.h). HIP does not say what they return.
 #include <string.h>
 
-#include <array>
 #include <string_view>
 
 #include "base/clock.h"
@@ -30,7 +29,7 @@ constexpr Function kFunctions[] = {
 
 // By HIP's numbers, which are those of its version.
 constexpr uint32_t kOperations = 1024;
-constinit std::array<const Function*, kOperations> g_functions = {};
+constinit const Function* g_functions[kOperations] = {};
 
 struct LaunchShape {
   std::string_view name;
@@ -192,7 +191,7 @@ void read_shape(LateLaunch& launch, const tracer::ArgumentsAt& at, const std::by
 // HIP has filled in the arguments.
 void on_enter(uint32_t operation, tracer::TracedCall* call) {
   OpenTracedCall* const own = g_traced_calls.get();
-  const Function* const function = operation < kOperations ? g_functions.at(operation) : nullptr;
+  const Function* const function = operation < kOperations ? g_functions[operation] : nullptr;
   if (own == nullptr || !own->open || function == nullptr) return;
   if (function->does.destroys) stream_destroyed(read_at<uint64_t>(call->arguments, 0));
   if (own->launch == nullptr) return;
@@ -229,7 +228,7 @@ void on_exit(uint32_t operation, tracer::TracedCall*) {
   own->open = false;
   const uint64_t now = host_ticks();
   state.open_correlation = own->outer;
-  const Function& function = *g_functions.at(operation);
+  const Function& function = *g_functions[operation];
   if (function.does.works && own->recorded && sampler::counts_calls()) sampler::end_call_counts(own->correlation, now);
   if (own->launch != nullptr) {
     if (!own->made_work) end_launch(*own->launch);
@@ -257,15 +256,15 @@ void note_made(tracer::TracedWork work) {
 void learn_operations(tracer::NameOf* name_of) {
   for (uint32_t operation = 0; operation < kOperations; ++operation) {
     const char* const name = name_of(operation);
-    g_functions.at(operation) = nullptr;
+    g_functions[operation] = nullptr;
     for (const Function& function : kFunctions)
-      if (name != nullptr && strcmp(function.name, name) == 0) g_functions.at(operation) = &function;
+      if (name != nullptr && strcmp(function.name, name) == 0) g_functions[operation] = &function;
   }
 }
 
 int begin_call(uint32_t operation, tracer::TracedCall& call) {
   constexpr int kNotWanted = 1;
-  const Function* const function = operation < kOperations ? g_functions.at(operation) : nullptr;
+  const Function* const function = operation < kOperations ? g_functions[operation] : nullptr;
   tape::ThreadState& state = tape::t_state;
   if (function == nullptr || state.hidden != 0) return kNotWanted;
   const HipCall& does = function->does;

@@ -70,6 +70,27 @@ class Regions(StandIn):
         with open(self.folder / "r_counter_collection.csv", newline="") as text:
             self.assertEqual([row["Dispatch_Id"] for row in csv.DictReader(text)], ["3", "4", "5"], result.stderr)
 
+    def test_several_pmc_with_kernel_replay_are_passes_of_one_run(self):
+        first, second = "sm__inst_executed.sum", "lts__t_sectors.sum"
+        replay = ("--replay-mode", "kernel", "--kernel-replay-beta-enabled")
+        for words, ids in ((("regions", 8, "--selected-regions"), ["3", "4", "5"]), (("loop", 4), ["1", "2", "3", "4"])):
+            mode, n, *more = words
+            result = self.run_command(BUILD / "personalities" / "rocprofv3", "--pmc", first, "--pmc", second, first, *replay, *more, "-o", mode, "--",
+                                      APP, mode, n, env=self.environment)
+            self.assertEqual(result.stdout, self.plain(mode, n), "the program ran once, and its memory was put back")
+            with open(self.folder / f"{mode}_counter_collection.csv", newline="") as text:
+                rows = list(csv.DictReader(text))
+            for name in (first, second):
+                self.assertEqual([row["Dispatch_Id"] for row in rows if row["Counter_Name"] == name], ids, result.stderr)
+            self.assertNotIn("NaN", "".join(row["Counter_Value"] for row in rows))
+            self.assertNotIn(b"the program runs", result.stderr)
+
+    def test_counters_of_links_are_a_run_of_their_own_and_said(self):
+        result = self.run_command(BUILD / "personalities" / "rocprofv3", "--pmc", "sm__inst_executed.sum", "--pmc", "pcie__read_bytes.sum",
+                                  "--replay-mode", "kernel", "--kernel-replay-beta-enabled", "-o", "r", "--", APP, "loop", 4, env=self.environment)
+        self.assertEqual(result.stdout, self.plain("loop", 4) * 2)
+        self.assertIn("exclude each other; the program runs 2 times", " ".join(result.stderr.decode().split()))
+
     def test_a_program_that_never_lets_it_be_on(self):
         result = self.run_command(BUILD / "personalities" / "rocprofv3", "--pmc", "sm__inst_executed.sum", "--selected-regions", "-o", "r", "--",
                                   APP, "loop", 4, env=self.environment)

@@ -93,19 +93,22 @@ Result<std::optional<CounterPlan>> plan_counters(const InputJob& job) {
   if (!job.counts()) return std::optional<CounterPlan>();
   if (given.has("pmc") && !job.counter_groups.empty())
     return fail("pmc and pmc_groups exclude each other: pmc is one pass, pmc_groups are several");
-  const bool together = !replay && !given.has("pmc");  // in the fewest passes, as every dispatch gets all of them
-  const std::string_view option = together ? "pmc_groups" : "--pmc";
+  const bool grouped = !replay && !given.has("pmc");
+  const std::string_view option = grouped ? "pmc_groups" : "--pmc";
+  auto chosen = counter::choose_device("");
+  if (!chosen) return fail("{}: {}", option, chosen.error().message);
+  CounterPlan result;
+  result.chosen = std::move(*chosen);
+  const counter::Provider& provider = *result.chosen.provider;
+  // In the fewest passes, as every dispatch gets all of them: also where the device replays kernels for all passes of one
+  // plan, and another plan would be another run of the program.
+  const bool together = grouped || (replay && provider.replays_by_default());
   std::vector<std::vector<std::string>> groups = job.counter_groups;
   if (groups.empty()) groups.push_back(given.list("pmc"));
   if (together) {
     for (size_t i = 1; i < groups.size(); ++i) groups[0].insert(groups[0].end(), groups[i].begin(), groups[i].end());
     groups.resize(1);
   }
-  auto chosen = counter::choose_device("");
-  if (!chosen) return fail("{}: {}", option, chosen.error().message);
-  CounterPlan result;
-  result.chosen = std::move(*chosen);
-  const counter::Provider& provider = *result.chosen.provider;
   for (const std::vector<std::string>& group : groups) {
     auto plan = provider.plan(result.chosen.device, group);
     if (!plan) return fail("{}: {}; rocprofv3 --list-avail lists those that it has", option, plan.error().message);
@@ -203,6 +206,11 @@ tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan,
   if (plan.regions) request.filter.regions = counter::Regions{"--selected-regions", "no roctxProfilerResume()"};
   const auto folder = std::filesystem::path(trace).parent_path().string();
   request.folder = folder.empty() ? "." : folder;
+  // Providers that replay by default put everything into one plan that one run can hold.
+  if (plan.replay == counter::Replay::kKernel && plan.chosen.provider->replays_by_default())
+    say(fmt::format("--replay-mode kernel: {} cannot count all of these in one run, as counters of links and of kernels "
+                    "exclude each other; the program runs {} times",
+                    plan.chosen.device.name, plan.plan.passes.size()));
   const auto outcome = plan.chosen.provider->collect(plan.chosen.device, plan.plan, request, observer);
   if (!outcome) return launch::fail_with(outcome);
   TACHO_ASSIGN(const size_t kept, apply_filters(plan, observer.results));

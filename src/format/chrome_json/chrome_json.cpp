@@ -15,6 +15,7 @@
 #include "base/text/json_writer.h"
 #include "format/chrome_json/operator_arrows.h"
 #include "format/chrome_json/torch_words.h"
+#include "format/import/origin.h"
 #include "format/shared/rocprof_words.h"
 #include "walk/calls/launches.h"
 #include "walk/names/agents.h"
@@ -358,6 +359,17 @@ class Exporter {
       named_processes_[static_cast<size_t>(process)] = true;
       meta("process_name", process_numbers(pid), tracks_.process_name(process));
       if (devices_as_processes_) meta("process_labels", process_numbers(pid), "CPU");
+      if (process > 0)
+        json_.newline()
+            .begin_object()
+            .name("ph")
+            .text("M")
+            .name("name")
+            .text("tacho_process")
+            .splice(process_numbers(pid))
+            .name("args")
+            .ready(imported::process_origin(trace_, process))
+            .end_object();
     }
     return pid;
   }

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/text/json_check.h"
+#include "format/import/origin.h"
 
 namespace tacho::format {
 
@@ -318,6 +319,10 @@ void TorchDevices::put_properties(JsonFileWriter& json) const {
     if (!number("numSms", "multiprocessors")) number("numSms", "compute_units");
     if (const auto vendor = trace_.text(Table::kDevice, row, column::Device::vendor); !vendor.empty())
       json.member("vendor", vendor);
+    const bool numbered = trace_.cell(Table::kDevice, row, column::Device::index) == numbers_[device];
+    if (!numbered || !trace_.text(Table::kDevice, row, column::Device::architecture).empty() ||
+        !trace_.text(Table::kDevice, row, column::Device::uuid).empty())
+      json.name("tacho").ready(imported::device_origin(trace_, row));
     json.end_object();
   }
   json.end_array();

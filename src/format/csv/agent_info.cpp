@@ -5,6 +5,7 @@
 
 #include "base/text/csv.h"
 #include "format/csv/parts.h"
+#include "format/import/origin.h"
 
 namespace tacho::format::csv {
 
@@ -144,6 +145,17 @@ std::string agent_info(const trace::Trace& trace, const Agents& agents) {
                        csv_quoted(text(column::Device::vendor)), csv_quoted(name),
                        csv_quoted(trace.property(Table::kDevice, agent.device, "model_name").value_or("")));
   }
+  return out;
+}
+
+std::string process_info(const trace::Trace& trace, const Agents& agents, int64_t process) {
+  const int64_t pid = trace.cell(Table::kProcess, process, column::Process::pid);
+  std::string out = "\"Kind\",\"Id\",\"Facts\"\n";
+  out += fmt::format("\"Process\",{},{}\n", pid == event::kUnknown ? 0 : pid,
+                     csv_quoted(imported::process_origin(trace, process)));
+  for (const Agent& agent : agents.all())
+    if (agent.device > 0)
+      out += fmt::format("\"Agent\",{},{}\n", agent.logical, csv_quoted(imported::device_origin(trace, agent.device)));
   return out;
 }
 

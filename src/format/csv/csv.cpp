@@ -152,6 +152,14 @@ class Exporter {
   Status run() {
     TACHO_ASSIGN(OutputFile* const info, open("agent_info"));
     info->write(agent_info(trace_, agents_));
+    // Of a trace with one process the files tell all but its rank.
+    const int64_t process = std::max<int64_t>(options_.process, 1);
+    if (trace_.rows(Table::kProcess) > process &&
+        (options_.process != 0 || trace_.cell(Table::kProcess, process, column::Process::rank) != kUnknown)) {
+      TACHO_ASSIGN(OutputFile* const whose, open("process_info"));
+      whose->write(process_info(trace_, agents_, process));
+    }
+    files_of_owners_ = files_.size();
     TACHO_TRY(kernels());
     TACHO_TRY(copies());
     TACHO_TRY(fills());
@@ -166,7 +174,7 @@ class Exporter {
 
   Status commit(std::vector<std::string>& written) {
     // A process without rows (it may have call stacks) gets no file for its agents alone.
-    if (options_.process != 0 && files_.size() == 1) return {};
+    if (options_.process != 0 && files_.size() == files_of_owners_) return {};
     uint64_t bytes = 0;
     for (const OutputFile& file : files_) bytes += file.size();
     if (bytes < options_.minimum_bytes) return {};
@@ -757,6 +765,7 @@ class Exporter {
   KernelNames kernels_;
   std::optional<Launches> launches_;
   std::deque<OutputFile> files_;
+  size_t files_of_owners_ = 0;
   std::vector<KernelText> kernel_texts_[2];
   KernelText scratch_;
   std::unordered_map<int64_t, QueueText> queue_texts_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "format/import/origin.h"
 #include "format/import/rows.h"
 
 namespace tacho::format::imported {
@@ -105,6 +106,7 @@ void ImportTracker::apply(int64_t device, const DeviceHint& facts) {
   if (facts.kind != event::DeviceKind::kGpu)
     writer_.update(Table::kDevice, device, column::Device::kind, static_cast<int64_t>(facts.kind));
   for (const auto& [key, value] : facts.properties) writer_.property(Table::kDevice, device, key, value);
+  if (!facts.origin.empty()) set_device_origin(writer_, device, facts.origin);
 }
 
 int64_t ImportTracker::counter_track(const CounterKey& key) {

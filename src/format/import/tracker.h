@@ -26,6 +26,8 @@ struct DeviceHint {
   std::string name = {}, vendor = {}, architecture = {}, uuid = {}, driver = {};
   /// Further facts, as key and value.
   std::vector<std::pair<std::string, std::string>> properties = {};
+  /// What a file of tacho's tells of it: device_origin().
+  std::string origin = {};
 };
 
 class ImportTracker {

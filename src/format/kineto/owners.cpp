@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <functional>
 
+#include "format/import/origin.h"
 #include "format/import/words.h"
+#include "format/json/members.h"
 
 namespace tacho::format::kineto {
 
@@ -360,6 +362,11 @@ void Owners::name_process(const Event& event) {
     writer_.update(Table::kProcess, process(event.process), column::Process::name, name.text);
 }
 
+void Owners::tell_process(const Event& event) {
+  if (told_.size() < kMostTold && event.text.size() <= kLongestTold)
+    told_.push_back({{block_, number(event.process)}, json::json_member(event.text, "args")});
+}
+
 void Owners::name_thread(const Event& event) {
   if (event.label.empty()) return;
   const int64_t pid = number(event.process), tid = number(event.thread);
@@ -403,6 +410,9 @@ void Owners::finish() {
     if (process != processes_.end() && text != 0)
       writer_.update(Table::kProcess, process->second, column::Process::name, text);
   }
+  for (const auto& [key, origin] : told_)
+    if (const auto process = processes_.find(key); process != processes_.end())
+      imported::set_process_origin(writer_, process->second, origin);
   for (const auto& [key, name] : thread_names_) {
     if (const auto thread = threads_.find(key); thread != threads_.end())
       tracker_.name_thread(thread->second, name / 2);

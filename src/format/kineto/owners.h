@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/number_map.h"
@@ -105,6 +106,8 @@ class Owners {
   /// Names of processes and threads may come before or after their events.
   void name_process(const Event& event);
   void name_thread(const Event& event);
+  /// What tacho wrote about a process: imported::process_origin().
+  void tell_process(const Event& event);
   /// The GPU whose work the process holds, by its name; kUnknown = none, or not named yet.
   int64_t gpu_of(const Id& pid);
   bool is_named(const Id& pid);
@@ -160,7 +163,7 @@ class Owners {
     int64_t gpu = event::kUnknown;
   };
 
-  static constexpr size_t kMostNames = 1 << 20, kMostCalls = 1 << 17;
+  static constexpr size_t kMostNames = 1 << 20, kMostCalls = 1 << 17, kMostTold = 1 << 14, kLongestTold = 1 << 14;
   static constexpr int64_t kMostEarlyWork = 1 << 22;
   static constexpr int64_t kShared = -1;
   static constexpr int64_t kTexts = -(int64_t{1} << 62);
@@ -213,9 +216,10 @@ class Owners {
   IdPages ids_;                      // by host, and 0 for operators or a call's name
   size_t document_host_ = SIZE_MAX;  // of hosts_; SIZE_MAX = none yet
   tsl::robin_map<int64_t, int64_t> track_processes_;
-  NumberMap<2> process_names_;  // places in names_
-  NumberMap<3> thread_names_;   // rows of strings, twice that, plus 1 for a queue's name
-  NumberMap<3> late_lines_;     // tracks
+  NumberMap<2> process_names_;                                        // places in names_
+  std::vector<std::pair<std::array<int64_t, 2>, std::string>> told_;  // processes by block and number
+  NumberMap<3> thread_names_;  // rows of strings, twice that, plus 1 for a queue's name
+  NumberMap<3> late_lines_;    // tracks
   std::vector<Name> names_;
   // The last thread asked for: most events are of the thread before them.
   int64_t last_pid_ = event::kUnknown, last_tid_ = event::kUnknown, last_track_ = 0;

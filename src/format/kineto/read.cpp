@@ -235,6 +235,10 @@ void Reader::device_properties(std::string_view value) {
       } else if (plain && (key == "id" || key == "numSms" || key == "maxComputeUnits" || key == "totalGlobalMem")) {
         if (json.word(word) != JsonOutcome::kOk) return;
         integer(word, key == "id" ? id : key == "totalGlobalMem" ? memory : units);
+      } else if (key == "tacho" && c == '{') {
+        const char* const start = json.at();
+        if (json.skip() != JsonOutcome::kOk) return;
+        hint.origin.assign(start, static_cast<size_t>(json.at() - start));
       } else if (json.skip() != JsonOutcome::kOk) {
         return;
       }

@@ -336,6 +336,8 @@ void Translator::metadata(const Event& event) {
     owners_.name_process(event);
   else if (event.name == "thread_name")
     owners_.name_thread(event);
+  else if (event.name == "tacho_process")
+    owners_.tell_process(event);
 }
 
 void Translator::unread(const Event& event) {

@@ -4,10 +4,15 @@
 #include <algorithm>
 #include <bit>
 #include <ctime>
+#include <map>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "base/number_map.h"
+#include "format/import/origin.h"
 #include "format/import/rows.h"
 #include "format/import/times.h"
 #include "format/import/tracker.h"
@@ -64,6 +69,7 @@ class Reader {
     TACHO_TRY(read_names_of_markers());
     TACHO_TRY(read_markers());
     TACHO_TRY(count_unread());
+    describe_processes();
     if (unnamed_ > 0)
       writer_.note(0, event::NoteSeverity::kWarning,
                    fmt::format("{} rows have names that StringIds lacks; they are called by number", unnamed_));
@@ -95,7 +101,12 @@ class Reader {
     if (span.verdict == SpanRead::Verdict::kDisordered) writer_.lose(0, table, event::LossReason::kClockOrder, 1);
     return span.verdict != SpanRead::Verdict::kBad;
   }
-  int64_t process_of(int64_t global) { return tracker_.process(global == kUnknown ? kUnknown : pid_of(global)); }
+  int64_t process_of(int64_t global) {
+    if (global == kUnknown) return tracker_.process(kUnknown);
+    const int64_t pid = pid_of(global);
+    if (pid != last_pid_) static_cast<void>(facts_[last_pid_ = pid]);
+    return tracker_.process(pid);
+  }
   int64_t thread_of(int64_t global) {
     return tracker_.thread_track(process_of(global), global == kUnknown ? 0 : tid_of(global));
   }
@@ -124,6 +135,9 @@ class Reader {
       if (const int64_t utc = scan.number(0); utc != kUnknown && utc > 0)
         writer_.add(row::Clock{.raw = 0, .realtime = utc});
     }));
+    TACHO_TRY(each("TARGET_INFO_SYSTEM_ENV", {"name", "value"}, [&](const NamedScan& scan) {
+      if (scan.string(0) == "Hostname") host_ = writer_.string(scan.string(1));
+    }));
     return each("META_DATA_EXPORT", {"name", "value"}, [&](const NamedScan& scan) {
       if (scan.string(0) == "EXPORTED_BY") of_tacho_ = scan.string(1).starts_with("tacho");
       if (scan.string(0) != "EXPORT_SCHEMA_VERSION") return;
@@ -140,19 +154,29 @@ class Reader {
   Status read_processes() {
     TACHO_TRY(each("PROCESSES", {"globalPid", "pid", "name"}, [&](const NamedScan& scan) {
       const int64_t pid = scan.number(1) != kUnknown ? scan.number(1) : pid_of(scan.number(0));
-      if (pid > 0) names_[pid] = writer_.string(scan.string(2));
+      if (pid > 0) facts_[pid].name = writer_.string(scan.string(2));
+    }));
+    TACHO_TRY(each("MPI_RANKS", {"globalTid", "rank"}, [&](const NamedScan& scan) {
+      if (scan.number(0) != kUnknown && scan.number(1) >= 0) facts_[pid_of(scan.number(0))].rank = scan.number(1);
+    }));
+    TACHO_TRY(each("TACHO_PROCESSES", {"globalPid", "origin"}, [&](const NamedScan& scan) {
+      if (scan.number(0) != kUnknown) facts_[pid_of(scan.number(0))].origin = scan.string(1);
     }));
     return each("ThreadNames", {"nameId", "globalTid"}, [&](const NamedScan& scan) {
       if (const int64_t id = scan.number(1); id != kUnknown) thread_names_.emplace_back(id, text(scan.number(0)));
     });
   }
   // Of the system's processes only those that did something are part of the run.
-  void name_owner(int64_t global) {
-    if (global == kUnknown) return;
-    const auto name = names_.find(pid_of(global));
-    if (name == names_.end() || name->second == 0) return;
-    writer_.update(Table::kProcess, process_of(global), event::column::Process::name, name->second);
-    names_.erase(name);
+  void describe_processes() {
+    using P = event::column::Process;
+    for (const auto& [pid, told] : facts_) {
+      if (!tracker_.has_process(pid)) continue;
+      const int64_t row = tracker_.process(pid);
+      if (host_ != 0) writer_.update(Table::kProcess, row, P::host, host_);
+      if (told.name != 0) writer_.update(Table::kProcess, row, P::name, told.name);
+      if (told.rank != kUnknown) writer_.update(Table::kProcess, row, P::rank, told.rank);
+      imported::set_process_origin(writer_, row, told.origin);
+    }
   }
   void name_threads() {
     for (const auto& [global, name] : thread_names_)
@@ -160,6 +184,10 @@ class Reader {
   }
 
   Status read_devices() {
+    std::map<int64_t, std::string> origins;
+    TACHO_TRY(each("TACHO_DEVICES", {"id", "origin"}, [&](const NamedScan& scan) {
+      if (origins.size() < 4096) origins.try_emplace(scan.number(0), scan.string(1));
+    }));
     return each("TARGET_INFO_GPU",
                 {"id", "name", "uuid", "totalMemory", "smCount", "clockRate", "busLocation", "chipName"},
                 [&](const NamedScan& scan) {
@@ -177,6 +205,7 @@ class Reader {
                   fact("core_clock_hz", 5);
                   if (!scan.string(6).empty()) hint.properties.emplace_back("pci", scan.string(6));
                   if (!scan.string(7).empty()) hint.properties.emplace_back("chip", scan.string(7));
+                  if (const auto origin = origins.find(id); origin != origins.end()) hint.origin = origin->second;
                   tracker_.describe(id, std::move(hint));
                 });
   }
@@ -186,7 +215,6 @@ class Reader {
                 [&](const NamedScan& scan) {
                   SpanRead span;
                   if (!timed(Table::kApi, scan, span)) return;
-                  name_owner(scan.number(3));
                   writer_.add(row::Api{.track = thread_of(scan.number(3)),
                                        .start = span.start,
                                        .duration = span.duration,
@@ -236,7 +264,6 @@ class Reader {
         [&](const NamedScan& scan) {
           SpanRead span;
           if (!timed(Table::kDispatch, scan, span)) return;
-          name_owner(scan.number(6));
           const int64_t grid[] = {scan.number(10), scan.number(11), scan.number(12)};
           const int64_t group[] = {scan.number(13), scan.number(14), scan.number(15)};
           row::Kernel kernel = imported::launch_of(text(scan.number(8) != kUnknown ? scan.number(8) : scan.number(7)),
@@ -260,7 +287,6 @@ class Reader {
         [&](const NamedScan& scan) {
           SpanRead span;
           if (!timed(Table::kDispatch, scan, span)) return;
-          name_owner(scan.number(6));
           const row::Kernel shape{.name = writer_.string(fmt::format("CUDA graph {}", scan.id(7))),
                                   .kind = event::DispatchKind::kGraph,
                                   .graph = scan.id(7)};
@@ -279,7 +305,6 @@ class Reader {
                 [&](const NamedScan& scan) {
                   SpanRead span;
                   if (!timed(Table::kCopy, scan, span)) return;
-                  name_owner(scan.number(6));
                   const int64_t device = scan.number(2) == kUnknown ? 0 : tracker_.device(scan.number(2));
                   const auto shape =
                       imported::copy_shape(word_of(kDirections, scan.number(8)), device,
@@ -301,7 +326,6 @@ class Reader {
                 [&](const NamedScan& scan) {
                   SpanRead span;
                   if (!timed(Table::kFill, scan, span)) return;
-                  name_owner(scan.number(6));
                   const row::FillShape shape{.memory = word_of(kMemories, scan.number(10)),
                                              .device = scan.number(2) == kUnknown ? 0 : tracker_.device(scan.number(2)),
                                              .value = scan.number(7)};
@@ -321,7 +345,6 @@ class Reader {
         [&](const NamedScan& scan) {
           SpanRead span;
           if (!timed(Table::kSync, scan, span)) return;
-          name_owner(scan.number(6));
           const row::SyncShape shape{.kind = word_of(kWaits, scan.number(7)),
                                      .device = scan.number(2) == kUnknown ? 0 : tracker_.device(scan.number(2))};
           writer_.add(row::Sync{.track = stream(scan.number(6), scan.number(2), scan.number(3), scan.number(4)),
@@ -370,7 +393,6 @@ class Reader {
       return tracker_.unread(fmt::format("NVTX events of type {}", type));
     SpanRead span;
     if (!timed(Table::kMarker, scan, span)) return;
-    name_owner(scan.number(3));
     const int64_t global = scan.number(3), pid = global == kUnknown ? 0 : pid_of(global), domain = scan.id(4);
     row::Label label{.name = marker_text(scan.string(7), scan.number(8)),
                      .kind = mark                   ? event::MarkerKind::kMark
@@ -430,8 +452,13 @@ class Reader {
   const sqlite::Database& db_;
   trace::TraceWriter& writer_;
   imported::ImportTracker tracker_;
-  tsl::robin_map<int64_t, int64_t> strings_;    // id -> row
-  tsl::robin_map<int64_t, int64_t> names_;      // of processes that have done nothing yet, by pid
+  tsl::robin_map<int64_t, int64_t> strings_;  // id -> row
+  struct ProcessTold {
+    int64_t name = 0, rank = kUnknown;
+    std::string origin = {};
+  };
+  std::map<int64_t, ProcessTold> facts_;        // by pid, also of processes that do nothing
+  int64_t last_pid_ = kUnknown, host_ = 0;      // host_: row of a string
   tsl::robin_map<int64_t, int64_t> functions_;  // by id of the name
   std::unique_ptr<NamedScan> string_scan_;
   tsl::robin_map<int64_t, int64_t> ranges_;  // by global id

@@ -9,6 +9,7 @@
 #include "base/saturating.h"
 #include "base/text/demangle.h"
 #include "base/text/utf8.h"
+#include "format/import/origin.h"
 #include "format/nsys/nsys.h"
 #include "format/nsys/schema.h"
 #include "format/nsys/words.h"
@@ -367,6 +368,7 @@ class Writer {
       table.integer(std::max<int64_t>(device.index, 0));
       for (int i = 0; i < 26; ++i) table.null();
       table.end();
+      begin("TACHO_DEVICES").integer(id).text(imported::device_origin(trace_, row)).end();
     }
   }
 
@@ -375,6 +377,9 @@ class Writer {
       const int64_t pid = tracks_.pid(row);
       BulkTable& table = begin("PROCESSES");
       table.integer(global_id(pid, 0)).integer(pid).text(valid_utf8(tracks_.process_name(row))).end();
+      begin("TACHO_PROCESSES").integer(global_id(pid, 0)).text(imported::process_origin(trace_, row)).end();
+      if (const int64_t rank = trace::cell<event::column::Process::rank>(trace_, row); rank != kUnknown)
+        begin("MPI_RANKS").integer(global_id(pid, pid)).integer(rank).end();
     }
     for (int64_t row = 1; row < trace_.rows(Table::kThread); ++row) {
       const auto thread = trace::row<event::row::Thread>(trace_, row);

@@ -195,6 +195,9 @@ std::string GpuModel::gpu_message(int64_t device, bool several_of_name) const {
   if (at.kind == event::DeviceKind::kCpu) extra("type", "CPU");
   extra("uuid", uuid);
   extra("driver", trace.string(at.driver));
+  // What lines about it that are no queues of this model call it.
+  extra(kGpuAgent, scene_.agents.label(device, scene_.options.agent_index));
+  if (at.index >= 0 && at.index != gpu_of(device)) extra(kGpuIndex, std::to_string(at.index));
   const int64_t properties = trace.rows(Table::kProperty);
   for (int64_t property = 1; property < properties; ++property) {
     const auto fact = trace::row<row::Property>(trace, property);

@@ -54,6 +54,7 @@ class GpuModel {
   struct Scene {
     const trace::Trace& trace;
     const ExportOptions& options;
+    const walk::Agents& agents;
     const walk::Tracks& tracks;
     walk::KernelNames& kernels;
     WorkIds& ids;

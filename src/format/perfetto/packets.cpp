@@ -151,7 +151,7 @@ void Packets::fact(uint32_t field, std::string_view content) {
 }
 
 void Packets::process(uint64_t uuid, int64_t pid, std::string_view name, std::string_view command,
-                      std::string_view label) {
+                      std::span<const std::string> labels) {
   std::string bytes;
   pbf_writer out(bytes);
   out.add_uint64(track_uuid, uuid);
@@ -159,7 +159,7 @@ void Packets::process(uint64_t uuid, int64_t pid, std::string_view name, std::st
   process.add_int32(process_pid, static_cast<int32_t>(pid));
   if (!command.empty()) add_text(process, process_cmdline, command);
   add_text(process, process_name, name);
-  if (!label.empty()) add_text(process, process_labels, label);
+  for (const std::string& label : labels) add_text(process, process_labels, label);
   process.commit();
   descriptor(bytes);
 }

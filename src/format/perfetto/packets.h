@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <protozero/pbf_writer.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -27,6 +28,10 @@
 #include "base/files/output_file.h"
 
 namespace tacho::format::perfetto {
+
+/// Keys of GpuInfo's extra facts under which tacho tells what tracks call the GPU, "Agent 1", and its own number, where
+/// the file counts otherwise.
+inline constexpr std::string_view kGpuAgent = "tacho.agent", kGpuIndex = "tacho.index";
 
 /// Field numbers of perfetto/protos, named message_field; only those that v46 and current versions share. GpuField has
 /// those of later versions.
@@ -239,9 +244,9 @@ class Packets {
 
   uint64_t new_track() { return shared_.next_track++; }
   uint32_t new_context() { return shared_.next_context++; }
-  /// `label`: a word for the process beside its name; "" = none.
+  /// `labels`: words for the process beside its name.
   void process(uint64_t uuid, int64_t pid, std::string_view name, std::string_view command,
-               std::string_view label = {});
+               std::span<const std::string> labels = {});
   void thread(uint64_t uuid, int64_t pid, int64_t tid, std::string_view name);
   void track(uint64_t uuid, uint64_t parent, std::string_view name);
   void counter(uint64_t uuid, uint64_t parent, std::string_view name, CounterUnit unit, std::string_view unit_name);

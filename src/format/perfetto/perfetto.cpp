@@ -100,8 +100,8 @@ class Exporter {
     more_.keep_annotations(options_.annotations);
     scratch_.keep_annotations(options_.annotations);
     if (scene.ids != nullptr)
-      gpu_ =
-          std::make_unique<GpuModel>(GpuModel::Scene{trace_, options_, tracks_, kernels_, *scene.ids, pids_}, packets_);
+      gpu_ = std::make_unique<GpuModel>(
+          GpuModel::Scene{trace_, options_, agents_, tracks_, kernels_, *scene.ids, pids_}, packets_);
     processes_.resize(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kProcess), 1)));
     track_facts_.resize(static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kTrack), 1)));
   }
@@ -268,10 +268,16 @@ class Exporter {
     uint64_t& uuid = processes_[static_cast<size_t>(process)];
     if (uuid == 0) {
       uuid = packets_.new_track();
-      const int64_t rank = trace_.cell(Table::kProcess, process, column::Process::rank);
-      packets_.process(uuid, pid(process), tracks_.process_name(process),
-                       trace_.text(Table::kProcess, process, column::Process::command),
-                       gpu_ != nullptr && rank != kUnknown ? fmt::format("rank {}", rank) : std::string());
+      const std::string name = tracks_.process_name(process);
+      std::vector<std::string> labels;
+      if (gpu_ != nullptr) {
+        const int64_t rank = trace_.cell(Table::kProcess, process, column::Process::rank);
+        const int64_t run = trace_.cell(Table::kProcess, process, column::Process::run);
+        if (rank != kUnknown) labels.push_back(fmt::format("rank {}", rank));
+        if (name.ends_with(fmt::format(" run {}", run))) labels.push_back(fmt::format("run {}", run));
+      }
+      packets_.process(uuid, pid(process), name, trace_.text(Table::kProcess, process, column::Process::command),
+                       labels);
     }
     return uuid;
   }

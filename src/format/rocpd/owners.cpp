@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/format.h"
+#include "format/import/origin.h"
+#include "format/rocpd/words.h"
 #include "trace/read/rows.h"
 
 namespace tacho::format::rocpd {
@@ -173,7 +175,8 @@ RocpdOwners::Rows RocpdOwners::processes() const {
     const int64_t from = clock_(start == kUnknown || start == 0 ? first : start), to = clock_(last);
     const OfProcess& of = process(row);
     rows.push_back({of.id, guid_, of.node, known(cell(P::parent_pid)), of.pid, from, to, from, to,
-                    text(trace::text<P::command>(trace_, row)), text("{}"), text("{}")});
+                    text(trace::text<P::command>(trace_, row)), text("{}"),
+                    row > 0 ? text(imported::process_origin(trace_, row)) : text("{}")});
   }
   std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a[0] < b[0]; });
   return rows;
@@ -212,9 +215,11 @@ RocpdOwners::Rows RocpdOwners::agents() const {
     const auto product = text(agent->device > 0 ? trace::text<D::name>(trace_, agent->device) : "host");
     const std::string_view architecture = trace::text<D::architecture>(trace_, agent->device);
     const bool cpu = agent->kind == event::DeviceKind::kCpu || agent->device == 0;
-    rows.push_back({agent->node, guid_, of.node, of.id, text(cpu ? "CPU" : "GPU"), agent->node, agent->logical,
-                    agent->of_type, int64_t{0}, architecture.empty() ? product : text(architecture), product,
-                    text(trace::text<D::vendor>(trace_, agent->device)), product, product, text("{}")});
+    rows.push_back(
+        {agent->node, guid_, of.node, of.id, text(cpu ? "CPU" : "GPU"), agent->node, agent->logical, agent->of_type,
+         int64_t{0}, architecture.empty() ? product : text(architecture), product,
+         text(trace::text<D::vendor>(trace_, agent->device)), product, product,
+         text(agent->device > 0 ? imported::device_origin(trace_, agent->device) : std::string(kHostAgent))});
   }
   return rows;
 }

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "event/times.h"
-#include "format/rocpd/extdata.h"
+#include "format/json/members.h"
 #include "format/rocpd/recording_reader.h"
 
 namespace tacho::format::rocpd {
@@ -95,7 +95,7 @@ RecordingReader::PmcValue RecordingReader::value_in(const NamedScan& scan) const
   static constexpr std::string_view kNames[] = {"xcc", "shader_engine", "shader_array", "wgp",  "instance", "XCC", "SE",
                                                 "SA",  "WGP",           "INSTANCE",     "pass", "sample_id"};
   std::array<int64_t, std::size(kNames)> told{};
-  number_members(data, kNames, told);
+  json::number_members(data, kNames, told);
   for (size_t i = 0; i < 5; ++i)
     for (const int64_t place : {told[i], told[5 + i]})
       if (value.place[i] == kUnknown) value.place[i] = place;

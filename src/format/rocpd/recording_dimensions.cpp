@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "event/times.h"
+#include "format/import/origin.h"
 #include "format/rocpd/recording_reader.h"
 
 namespace tacho::format::rocpd {
@@ -33,24 +34,28 @@ Status RecordingReader::processes_and_threads() {
     else
       ++forgotten_;
   }));
-  TACHO_TRY(rows("rocpd_info_process", {"id", "nid", "ppid", "pid", "start", "command", "name"}, [&](NamedScan& scan) {
-    if (processes_.size() >= kMostDescribed) {
-      ++forgotten_;
-      return;
-    }
-    const auto host = hosts_.find(scan.id(1));
-    const std::string_view command = scan.string(5);
-    std::string_view name = command.substr(0, command.find(' '));
-    if (const size_t slash = name.rfind('/'); slash != std::string_view::npos) name.remove_prefix(slash + 1);
-    if (name.empty()) name = scan.string(6);
-    const int64_t start = scan.number(4);
-    processes_.emplace(scan.id(0), unused_run({.pid = scan.number(3),
-                                               .parent_pid = scan.number(2),
-                                               .start = event::is_time(start) ? start : kUnknown,
-                                               .name = writer_.string(name),
-                                               .command = writer_.string(command),
-                                               .host = host != hosts_.end() ? writer_.string(host->second) : 0}));
-  }));
+  TACHO_TRY(rows("rocpd_info_process", {"id", "nid", "ppid", "pid", "start", "command", "name", "extdata"},
+                 [&](NamedScan& scan) {
+                   if (processes_.size() >= kMostDescribed) {
+                     ++forgotten_;
+                     return;
+                   }
+                   const auto host = hosts_.find(scan.id(1));
+                   const std::string_view command = scan.string(5);
+                   std::string_view name = command.substr(0, command.find(' '));
+                   if (const size_t slash = name.rfind('/'); slash != std::string_view::npos)
+                     name.remove_prefix(slash + 1);
+                   if (name.empty()) name = scan.string(6);
+                   const int64_t start = scan.number(4);
+                   const int64_t row = unused_run({.pid = scan.number(3),
+                                                   .parent_pid = scan.number(2),
+                                                   .start = event::is_time(start) ? start : kUnknown,
+                                                   .name = writer_.string(name),
+                                                   .command = writer_.string(command),
+                                                   .host = host != hosts_.end() ? writer_.string(host->second) : 0});
+                   imported::set_process_origin(writer_, row, scan.string(7));
+                   processes_.emplace(scan.id(0), row);
+                 }));
   return rows("rocpd_info_thread", {"id", "pid", "tid", "name"}, [&](NamedScan& scan) {
     if (threads_.size() < kMostDescribed)
       threads_.emplace(scan.id(0), writer_.dimension(row::Thread{.process = process(scan.id(1)),
@@ -62,39 +67,49 @@ Status RecordingReader::processes_and_threads() {
 }
 
 Status RecordingReader::agents() {
-  return rows("rocpd_info_agent",
-              {"id", "type", "absolute_index", "logical_index", "type_index", "name", "model_name", "vendor_name",
-               "product_name", "generic_name"},
-              [&](NamedScan& scan) {
-                if (agents_.size() >= kMostDescribed) {
-                  ++forgotten_;
-                  return;
-                }
-                using event::DeviceKind;
-                const std::string_view type = scan.string(1);
-                const DeviceKind kind = type == "GPU"   ? DeviceKind::kGpu
-                                        : type == "CPU" ? DeviceKind::kCpu
-                                                        : DeviceKind::kUnknown;
-                // In schema 4 `name` is what the user calls it, and often empty.
-                const std::string_view architecture = scan.string(9).empty() ? scan.string(5) : scan.string(9);
-                std::string_view product = scan.string(8);
-                for (const std::string_view other : {scan.string(6), scan.string(5), architecture})
-                  if (product.empty()) product = other;
-                const int64_t device = writer_.dimension(
-                    row::Device{.kind = kind,
-                                .index = scan.number(4),
-                                .name = writer_.string(product),
-                                .vendor = writer_.string(scan.string(7)),
-                                .architecture = kind == DeviceKind::kGpu ? writer_.string(architecture) : 0});
-                const auto property = [&](std::string_view key, int column) {
-                  if (const int64_t value = scan.number(column); value != kUnknown)
-                    writer_.property(Table::kDevice, device, key, std::to_string(value));
-                };
-                property("node_id", 2);
-                property("logical_node_id", 3);
-                property("logical_node_type_id", 4);
-                agents_.emplace(scan.id(0), device);
-              });
+  return rows(
+      "rocpd_info_agent",
+      {"id", "type", "absolute_index", "logical_index", "type_index", "name", "model_name", "vendor_name",
+       "product_name", "generic_name", "extdata"},
+      [&](NamedScan& scan) {
+        if (agents_.size() >= kMostDescribed) {
+          ++forgotten_;
+          return;
+        }
+        using event::DeviceKind;
+        const std::string_view type = scan.string(1);
+        const DeviceKind kind = type == "GPU"   ? DeviceKind::kGpu
+                                : type == "CPU" ? DeviceKind::kCpu
+                                                : DeviceKind::kUnknown;
+        // In schema 4 `name` is what the user calls it, and often empty.
+        const std::string_view architecture = scan.string(9).empty() ? scan.string(5) : scan.string(9);
+        std::string_view product = scan.string(8);
+        for (const std::string_view other : {scan.string(6), scan.string(5), architecture})
+          if (product.empty()) product = other;
+        const std::string_view origin = scan.string(10);
+        if (origin == kHostAgent) {
+          agents_.emplace(scan.id(0), 0);
+          return;
+        }
+        // A file of tacho's names the product where it knows no architecture.
+        const bool told = origin.find("index") != std::string_view::npos;
+        const int64_t device = writer_.dimension(row::Device{
+            .kind = kind,
+            .index = scan.number(4),
+            .name = writer_.string(product),
+            .vendor = writer_.string(scan.string(7)),
+            .architecture =
+                kind == DeviceKind::kGpu && !(told && architecture == product) ? writer_.string(architecture) : 0});
+        const auto property = [&](std::string_view key, int column) {
+          if (const int64_t value = scan.number(column); value != kUnknown)
+            writer_.property(Table::kDevice, device, key, std::to_string(value));
+        };
+        property("node_id", 2);
+        property("logical_node_id", 3);
+        property("logical_node_type_id", 4);
+        imported::set_device_origin(writer_, device, origin);
+        agents_.emplace(scan.id(0), device);
+      });
 }
 
 Status RecordingReader::dimensions() {

@@ -1,7 +1,7 @@
 // Regions, samples and device work of a rocpd database (recording_reader.h).
 #include "event/times.h"
 #include "format/import/words.h"
-#include "format/rocpd/extdata.h"
+#include "format/json/members.h"
 #include "format/rocpd/recording_reader.h"
 #include "vendor/call_roles.h"
 #include "walk/calls/causes.h"
@@ -41,7 +41,7 @@ Status RecordingReader::regions() {
       // ROCTx: the event's data holds the text; ranges are roctxThreadRange or roctxProcessRange.
       const bool process_wide = text(name).find("ProcessRange") != std::string_view::npos;
       const int64_t label =
-          text_member(here.about.extdata, "message", message) ? writer_.string(message) : text_row(name);
+          json::text_member(here.about.extdata, "message", message) ? writer_.string(message) : text_row(name);
       writer_.add(row::Marker{.track = track,
                               .start = here.span.start,
                               .duration = here.span.duration,
@@ -86,7 +86,8 @@ Status RecordingReader::marks() {
         const Line line = line_of_track(scan.id(1));
         const About about = this->about(scan.id(4));
         const int64_t name = scan.id(5) != 0 ? scan.id(5) : line.name;
-        const int64_t label = text_member(about.extdata, "message", message) ? writer_.string(message) : text_row(name);
+        const int64_t label =
+            json::text_member(about.extdata, "message", message) ? writer_.string(message) : text_row(name);
         writer_.add(row::Marker{
             .track = thread_track(line),
             .start = time,

@@ -10,6 +10,9 @@
 
 namespace tacho::format::rocpd {
 
+/// The extdata of the agent that tacho adds for the host: no device of the trace.
+inline constexpr std::string_view kHostAgent = R"({"tacho": "host"})";
+
 /// Texts that tacho itself puts into a database.
 enum class RocpdWord : uint8_t {
   kKernelDispatch,

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "base/files/sorted_file.h"
@@ -13,9 +15,11 @@
 #include "base/text/csv.h"
 #include "base/text/utf8.h"
 #include "event/times.h"
+#include "format/import/origin.h"
 #include "format/import/ranges.h"
 #include "format/import/times.h"
 #include "format/import/words.h"
+#include "format/json/members.h"
 #include "format/rocprofv3_csv/csv_rows.h"
 #include "format/rocprofv3_csv/rocprofv3_csv.h"
 #include "format/shared/rocprof_words.h"
@@ -46,6 +50,7 @@ enum class Kind {
   kCalls,
   kCounters,
   kAgents,
+  kOwners,  // tacho's process_info.csv
   kWork,    // rocprof v2: what HIP did on the GPU, kernels and copies
   kRanges,  // rocprof v2's ROCTx file
 };
@@ -62,6 +67,7 @@ constexpr Ending kEndings[] = {
     {"scratch_memory_trace.csv", Kind::kScratch},
     {"counter_collection.csv", Kind::kCounters},
     {"agent_info.csv", Kind::kAgents},
+    {"process_info.csv", Kind::kOwners},
     {"_api_trace.csv", Kind::kCalls},
 };
 
@@ -132,6 +138,8 @@ Status require(const CsvRows& rows, Kind kind) {
       return rows.require("a file of counters", {"Counter_Name", "Counter_Value", "Dispatch_Id"});
     case Kind::kAgents:
       return rows.require("a list of agents", {"Node_Id"});
+    case Kind::kOwners:
+      return rows.require("tacho's facts about a process", {"Kind", "Id", "Facts"});
     case Kind::kRanges:
       return rows.require("a trace of ROCTx", {"ROCTX_ID", "Message", "Timestamp"});
     case Kind::kNone:
@@ -173,18 +181,41 @@ Domain domain_named(std::string_view name) {
   return imported::domain_of_word(name);
 }
 
+// What tacho's process_info.csv tells, over the processes of a folder.
+struct ToldDevice {
+  row::Device row;
+  std::string origin;
+};
+struct ToldOwners {
+  std::map<std::pair<std::string, std::string>, int64_t> devices;  // by run and host, and origin: several may list one
+  std::map<std::string, row::Device> unused;                       // by origin
+  std::set<std::string> used;
+  int64_t processes = 0;
+
+  // The devices that nothing is on, each once.
+  void finish(trace::TraceWriter& writer) const {
+    for (const auto& [origin, device] : unused)
+      if (!used.contains(origin)) imported::set_device_origin(writer, writer.dimension(device), origin);
+  }
+};
+
 class Reader {
  public:
-  Reader(trace::TraceWriter& writer, const Set& set, std::string_view prefix) : writer_(writer), set_(set) {
+  Reader(trace::TraceWriter& writer, const Set& set, std::string_view prefix, ToldOwners& told)
+      : writer_(writer), set_(set), told_(told) {
     int64_t number = 0;
     const std::string_view head = prefix.substr(0, prefix.find_first_of("_."));
-    if (!head.empty() && whole(head, number) && number > 0) pid_ = number;
+    if (head.empty() || !whole(head, number) || number <= 0) return;
+    pid_ = number;
+    // "100.1_": so tacho names the second process of pid 100.
+    prefix.remove_prefix(head.size());
+    if (prefix.starts_with('.') && whole(prefix.substr(1, prefix.find('_') - 1), number)) run_ = number;
   }
 
   Status run() {
     // Agents first, then what others refer to: calls name the process, dispatches give counters their place.
-    for (const Kind kind : {Kind::kAgents, Kind::kCalls, Kind::kKernels, Kind::kWork, Kind::kCopies, Kind::kFills,
-                            Kind::kAllocations, Kind::kScratch, Kind::kCounters, Kind::kRanges}) {
+    for (const Kind kind : {Kind::kOwners, Kind::kAgents, Kind::kCalls, Kind::kKernels, Kind::kWork, Kind::kCopies,
+                            Kind::kFills, Kind::kAllocations, Kind::kScratch, Kind::kCounters, Kind::kRanges}) {
       for (const auto& [of, path] : set_.files)
         if (of == kind) TACHO_TRY(read(kind, path));
       if (kind == Kind::kCalls) TACHO_TRY(work_times_.calls_end(has(Kind::kCounters)));
@@ -217,6 +248,8 @@ class Reader {
     switch (kind) {
       case Kind::kAgents:
         return agents(rows);
+      case Kind::kOwners:
+        return owners(rows);
       case Kind::kCalls:
         return calls(rows);
       case Kind::kKernels:
@@ -247,8 +280,8 @@ class Reader {
     if (pid == kUnknown || pid == 0) pid = pid_;
     const auto [found, fresh] = processes_.try_emplace(pid, 0);
     if (fresh)
-      found->second =
-          writer_.dimension(row::Process{.pid = pid, .host = set_.host.empty() ? 0 : writer_.string(set_.host)});
+      found->second = writer_.dimension(
+          row::Process{.pid = pid, .host = set_.host.empty() ? 0 : writer_.string(set_.host), .run = run_});
     if (pid_ == 0) pid_ = pid;  // files without a number in their names belong to the process that another file names
     return found->second;
   }
@@ -291,9 +324,12 @@ class Reader {
     const size_t space = label.rfind(' ');
     const std::string_view type = space == std::string_view::npos ? std::string_view() : label.substr(0, space);
     const bool numbered = whole(space == std::string_view::npos ? label : label.substr(space + 1), number);
+    bool host = false;
     const auto look = [&](Numbering numbering) {
       const auto found = agents_.find({numbering, number});
-      if (row == 0 && found != agents_.end()) row = found->second;
+      host |= hosts_.contains({numbering, number});
+      if (row != 0 || found == agents_.end()) return;
+      row = found->second >= 0 ? found->second : device_told(told_agents_[static_cast<size_t>(-found->second - 1)]);
     };
     if (numbered && (type == "GPU" || type == "CPU")) {
       look(type == "GPU" ? Numbering::kGpu : Numbering::kCpu);
@@ -301,7 +337,7 @@ class Reader {
       look(Numbering::kLogical);
       look(Numbering::kNode);
     }
-    if (row == 0) {
+    if (row == 0 && !host) {
       const bool cpu = type == "CPU";
       row = writer_.dimension(row::Device{.kind = cpu ? event::DeviceKind::kCpu : event::DeviceKind::kGpu,
                                           .index = numbered ? number : 0,
@@ -309,6 +345,38 @@ class Reader {
     }
     devices_.emplace(std::string(label), row);
     return row;
+  }
+
+  // What tacho tells about the process and its agents.
+  Status owners(CsvRows& rows) {
+    const int kind = rows.column("Kind"), id = rows.column("Id"), facts = rows.column("Facts");
+    for (;;) {
+      TACHO_ASSIGN(const bool more, rows.next());
+      if (!more) return {};
+      const int64_t number = rows.number(id, 0);
+      if (rows.text(kind) == "Agent") {
+        if (agent_origins_.size() < 65536) agent_origins_.try_emplace(number, rows.text(facts));
+      } else if (rows.text(kind) == "Process") {
+        run_ = told_.processes++;  // keeps processes of one pid apart until it is known whose they are
+        const int64_t row = process(number);
+        imported::set_process_origin(writer_, row, rows.text(facts));
+        std::string host;
+        json::text_member(rows.text(facts), "host", host);
+        machine_ = fmt::format("{} {}", json::number_member(rows.text(facts), "run"), host);
+      }
+    }
+  }
+
+  int64_t device_told(const ToldDevice& device) {
+    const auto [known, fresh] = told_.devices.try_emplace({machine_, device.origin}, 0);
+    if (!fresh) return known->second;
+    row::Device own = device.row;
+    own.process = process(kUnknown);
+    known->second = writer_.dimension(own);
+    imported::set_device_origin(writer_, known->second, device.origin);
+    told_.unused.erase(device.origin);
+    told_.used.insert(device.origin);
+    return known->second;
   }
 
   Status agents(CsvRows& rows) {
@@ -327,17 +395,35 @@ class Reader {
       const std::string_view shown = !rows.text(product).empty() ? rows.text(product)
                                      : !rows.text(model).empty() ? rows.text(model)
                                                                  : rows.text(name);
-      const int64_t agent =
-          writer_.dimension(row::Device{.kind = is_gpu ? event::DeviceKind::kGpu : event::DeviceKind::kCpu,
-                                        .index = of_type,
-                                        .name = writer_.string(shown),
-                                        .vendor = writer_.string(rows.text(vendor)),
-                                        .architecture = is_gpu ? writer_.string(rows.text(name)) : 0});
+      const auto origin = agent_origins_.find(at_logical);
+      const bool told = origin != agent_origins_.end();
+      const Numbering of_kind = is_gpu ? Numbering::kGpu : Numbering::kCpu;
+      if (!told && !is_gpu && !machine_.empty()) {  // the host that tacho adds to the devices
+        hosts_.insert({{of_kind, of_type}, {Numbering::kLogical, at_logical}, {Numbering::kNode, at_node}});
+        continue;
+      }
+      // A file of tacho's names the product where it knows no architecture.
+      const bool architecture = is_gpu && !(told && rows.text(name) == shown);
+      const row::Device described{.kind = is_gpu ? event::DeviceKind::kGpu : event::DeviceKind::kCpu,
+                                  .index = of_type,
+                                  .name = writer_.string(shown),
+                                  .vendor = writer_.string(rows.text(vendor)),
+                                  .architecture = architecture ? writer_.string(rows.text(name)) : 0};
+      if (told) {
+        const int64_t later = -static_cast<int64_t>(told_agents_.size()) - 1;
+        told_agents_.push_back({described, origin->second});
+        told_.unused.try_emplace(origin->second, described);
+        agents_.try_emplace({of_kind, of_type}, later);
+        agents_.try_emplace({Numbering::kLogical, at_logical}, later);
+        agents_.try_emplace({Numbering::kNode, at_node}, later);
+        continue;
+      }
+      const int64_t agent = writer_.dimension(described);
       writer_.property(Table::kDevice, agent, "node_id", std::to_string(at_node));
       writer_.property(Table::kDevice, agent, "logical_node_id", std::to_string(at_logical));
       writer_.property(Table::kDevice, agent, "logical_node_type_id", std::to_string(of_type));
       // The first of a number has it.
-      agents_.try_emplace({is_gpu ? Numbering::kGpu : Numbering::kCpu, of_type}, agent);
+      agents_.try_emplace({of_kind, of_type}, agent);
       agents_.try_emplace({Numbering::kLogical, at_logical}, agent);
       agents_.try_emplace({Numbering::kNode, at_node}, agent);
     }
@@ -756,7 +842,13 @@ class Reader {
   trace::TraceWriter& writer_;
   const Set& set_;
   int64_t pid_ = 0;
-  std::map<std::pair<Numbering, int64_t>, int64_t> agents_;  // rows
+  std::map<std::pair<Numbering, int64_t>, int64_t> agents_;  // rows; below 0, places in told_agents_
+  std::vector<ToldDevice> told_agents_;
+  std::set<std::pair<Numbering, int64_t>> hosts_;
+  ToldOwners& told_;
+  std::map<int64_t, std::string> agent_origins_;  // by Logical_Node_Id
+  std::string machine_;
+  int64_t run_ = 0;
   std::map<std::string, int64_t> devices_;
   std::map<int64_t, int64_t> processes_;
   std::map<std::string, Domain> domains_;
@@ -799,7 +891,7 @@ std::map<std::pair<std::string, std::string>, Set> sets_in(const std::string& fo
   std::erase_if(sets, [](const auto& set) {
     const bool older = set.first.second.ends_with(".csv");
     return std::all_of(set.second.files.begin(), set.second.files.end(), [&](const auto& file) {
-      if (!older || file.first != Kind::kKernels) return file.first == Kind::kAgents;
+      if (!older || file.first != Kind::kKernels) return file.first == Kind::kAgents || file.first == Kind::kOwners;
       const auto rows = CsvRows::open(file.second);
       return !rows || kind_of_header(rows->columns()) != Kind::kKernels || workload::holds_counters(file.second);
     });
@@ -834,16 +926,18 @@ bool accepts(std::string_view path, std::string_view head, bool folder) {
 std::optional<std::string_view> run_of_part(std::string_view name) {
   std::string_view prefix;
   const Kind kind = kind_of(name, prefix);
-  if (kind == Kind::kNone || kind == Kind::kAgents || kind == Kind::kCounters) return std::nullopt;
+  if (kind == Kind::kNone || kind == Kind::kAgents || kind == Kind::kOwners || kind == Kind::kCounters)
+    return std::nullopt;
   return prefix;
 }
 
 Status read_into(const std::string& path, trace::TraceWriter& writer) {
   std::error_code error;
+  ToldOwners told;
   if (fs::is_directory(path, error)) {
     const auto sets = sets_in(path);
     if (sets.empty()) return fail("{}: no *_trace.csv or *counter_collection.csv of rocprofv3 in it", path);
-    for (const auto& [key, set] : sets) TACHO_TRY(Reader(writer, set, key.second).run());
+    for (const auto& [key, set] : sets) TACHO_TRY(Reader(writer, set, key.second, told).run());
   } else {
     TACHO_ASSIGN(const CsvRows rows, CsvRows::open(path));
     const Kind kind = kind_of_header(rows.columns());
@@ -853,11 +947,14 @@ Status read_into(const std::string& path, trace::TraceWriter& writer) {
     kind_of(name, prefix);
     Set set;
     set.files = {{kind, path}};
-    // Agents' numbers mean something only together with the list beside the file.
-    const fs::path agents = fs::path(path).parent_path() / (std::string(prefix) + "agent_info.csv");
-    if (fs::is_regular_file(agents, error)) set.files.emplace_back(Kind::kAgents, agents.string());
-    TACHO_TRY(Reader(writer, set, prefix).run());
+    // Agents' numbers mean something only together with the lists beside the file.
+    for (const auto& [of, list] : {std::pair(Kind::kAgents, "agent_info.csv"), {Kind::kOwners, "process_info.csv"}}) {
+      const fs::path beside = fs::path(path).parent_path() / (std::string(prefix) + list);
+      if (fs::is_regular_file(beside, error)) set.files.emplace_back(of, beside.string());
+    }
+    TACHO_TRY(Reader(writer, set, prefix, told).run());
   }
+  told.finish(writer);
   writer.property(Table::kEnd, 0, "source", "rocprofv3 csv");
   writer.property(Table::kEnd, 0, "source_file", path);
   writer.property(Table::kEnd, 0, "clock", "CLOCK_BOOTTIME");

@@ -11,8 +11,10 @@
 
 #include "base/files/sorted_file.h"
 #include "base/number_map.h"
+#include "base/text/json_writer.h"
 #include "event/schema.h"
 #include "event/times.h"
+#include "format/import/origin.h"
 #include "format/import/times.h"
 #include "format/import/words.h"
 #include "format/json/stream.h"
@@ -68,12 +70,15 @@ class Reader {
         return call == nullptr ? kUnknown : call->value;
       }));
     }
+    make_unused();
     TACHO_TRY(work_times_.work_ends());
     work_times_.finish(0);
     return {};
   }
 
  private:
+  static constexpr size_t kMostFlat = 1 << 16;  // characters
+
   struct GraphLaunch {
     Record record;
     bool operator<(const GraphLaunch& other) const { return record.correlation < other.record.correlation; }
@@ -83,7 +88,14 @@ class Reader {
     bool agents = false, strings = false, symbols = false;
     bool again = false;  // another process of the file has the same metadata
     bool complete() const { return agents && strings && symbols; }
+    bool of_tacho = false;
+    struct ToldAgent {
+      row::Device device;
+      std::map<std::string, std::string, std::less<>> facts = {};
+      std::string model = {}, origin = {};
+    };
     std::map<int64_t, int64_t> devices;          // agent handle -> row
+    std::map<int64_t, ToldAgent> unused_agents;  // that are no devices until something is on them, by handle
     std::map<int64_t, std::string> agent_words;  // agent handle -> "GPU 1"
     std::unordered_map<int64_t, Symbol> kernels;
     std::vector<std::pair<std::string, std::vector<std::string>>> kinds;  // of buffer records: name, operations
@@ -199,8 +211,12 @@ class Reader {
   void read_metadata() {
     std::string host, command, name;
     int64_t pid = 0, first = 0, last = 0;
+    std::string origin;
     in_->object([&](std::string_view key) {
-      if (key == "node") {
+      if (key == "tacho" && in_->peek() == '{') {
+        process_->of_tacho = true;
+        origin = read_flat();
+      } else if (key == "node") {
         in_->object([&](std::string_view member) {
           if (member == "hostname")
             in_->string(host);
@@ -232,8 +248,10 @@ class Reader {
                    fmt::format("the recording of process {} comes twice in the file and is read once", pid));
       return;
     }
+    // Another run for each of tacho's processes, until it is known whose they are: several may have no pid.
+    const int64_t run = process_->of_tacho ? static_cast<int64_t>(processes_.size()) - 1 : 0;
     const row::Process told{
-        .pid = pid, .start = first, .name = text(name), .command = text(command), .host = text(host)};
+        .pid = pid, .start = first, .name = text(name), .command = text(command), .host = text(host), .run = run};
     if (process_->row == 0) {
       process_->row = writer_.dimension(told);
     } else {  // sections that need it came first
@@ -242,6 +260,7 @@ class Reader {
       for (const int cell : {P::pid, P::start, P::name, P::command, P::host})
         writer_.update(Table::kProcess, process_->row, cell, cells[static_cast<size_t>(cell)]);
     }
+    imported::set_process_origin(writer_, process_->row, origin);
     // Trace time is the file's time: both clocks get the same number.
     for (const int64_t time : {first, last})
       if (time > 0) writer_.add(row::Clock{.raw = time, .boottime = time});
@@ -261,15 +280,57 @@ class Reader {
     return process_->row;
   }
 
+  // An object of numbers and texts as JSON again.
+  std::string read_flat() {
+    std::string out;
+    in_->object([&](std::string_view key) {
+      const char c = in_->peek();
+      if (c == '{' || c == '[' || out.size() > kMostFlat) {
+        in_->skip();
+        return;
+      }
+      std::string value;
+      const std::string name = json_quoted(key);
+      if (c == '"')
+        in_->string(value);
+      else
+        value = fmt::format("{}", in_->integer());
+      out += fmt::format("{}{}: {}", out.empty() ? "{" : ", ", name, c == '"' ? json_quoted(value) : value);
+    });
+    return out.empty() ? "{}" : out + "}";
+  }
+
+  int64_t make_device(const Process::ToldAgent& told) {
+    const int64_t device = writer_.dimension(told.device);
+    if (!told.origin.empty()) writer_.update(Table::kDevice, device, event::column::Device::uuid, 0);
+    for (const auto& [name, value] : told.facts)
+      if (!value.empty()) writer_.property(Table::kDevice, device, name, value);
+    if (!told.model.empty()) writer_.property(Table::kDevice, device, "model_name", told.model);
+    imported::set_device_origin(writer_, device, told.origin);
+    made_.insert(told.origin);
+    return device;
+  }
+
+  // The devices of tacho's files that nothing is on, each once.
+  void make_unused() {
+    for (Process& process : processes_) {
+      process_ = &process;
+      for (const auto& [handle, told] : process.unused_agents)
+        if (!told.origin.empty() && !made_.contains(told.origin)) make_device(told);
+    }
+  }
+
   void read_agents() {
     process_->agents = true;
     in_->array([&] {
       int64_t handle = 0, type = 0;
       std::map<std::string, std::string, std::less<>> facts, names;
-      std::string uuid;
+      std::string uuid, origin;
       in_->object([&](std::string_view key) {
         const std::string member(key);
-        if (member == "id") {
+        if (member == "tacho" && in_->peek() == '{') {
+          origin = read_flat();
+        } else if (member == "id") {
           handle = in_->handle();
         } else if (member == "type") {
           type = in_->integer();
@@ -296,21 +357,26 @@ class Reader {
       int64_t index = 0;
       const std::string& of_type = facts["logical_node_type_id"];
       std::from_chars(of_type.data(), of_type.data() + of_type.size(), index);
-      const int64_t device =
-          writer_.dimension(row::Device{.process = process_row(),
-                                        .kind = gpu         ? event::DeviceKind::kGpu
-                                                : type == 1 ? event::DeviceKind::kCpu
-                                                            : event::DeviceKind::kUnknown,
-                                        .index = index,
-                                        .name = text(product),
-                                        .vendor = text(names["vendor_name"]),
-                                        .architecture = gpu ? text(names["name"]) : 0,
-                                        .uuid = text(uuid.empty() ? "node " + facts["node_id"] : uuid)});
-      process_->devices[handle] = device;
+      // A file of tacho's names the product where it knows no architecture.
+      const bool architecture = gpu && !(process_->of_tacho && names["name"] == product);
+      Process::ToldAgent told{.device = row::Device{.process = process_row(),
+                                                    .kind = gpu         ? event::DeviceKind::kGpu
+                                                            : type == 1 ? event::DeviceKind::kCpu
+                                                                        : event::DeviceKind::kUnknown,
+                                                    .index = index,
+                                                    .name = text(product),
+                                                    .vendor = text(names["vendor_name"]),
+                                                    .architecture = architecture ? text(names["name"]) : 0,
+                                                    .uuid = text(uuid.empty() ? "node " + facts["node_id"] : uuid)}};
       process_->agent_words[handle] = fmt::format("{} {}", gpu ? "GPU" : type == 1 ? "CPU" : "agent", index);
-      for (const auto& [name, value] : facts)
-        if (!value.empty()) writer_.property(Table::kDevice, device, name, value);
-      if (!names["model_name"].empty()) writer_.property(Table::kDevice, device, "model_name", names["model_name"]);
+      told.facts = std::move(facts);
+      told.model = names["model_name"];
+      told.origin = std::move(origin);
+      // tacho lists devices of no process, and the host, with every process.
+      if (process_->of_tacho && (told.origin.empty() || made_.contains(told.origin)))
+        process_->unused_agents.emplace(handle, std::move(told));
+      else
+        process_->devices[handle] = make_device(told);
     });
   }
 
@@ -436,9 +502,14 @@ class Reader {
 
   // Tracks
 
-  int64_t device(int64_t handle) const {
+  int64_t device(int64_t handle) {
     const auto found = process_->devices.find(handle);
-    return found == process_->devices.end() ? 0 : found->second;
+    if (found != process_->devices.end()) return found->second;
+    const auto unused = process_->unused_agents.find(handle);
+    if (unused == process_->unused_agents.end()) return 0;
+    const int64_t made = process_->devices[handle] = make_device(unused->second);
+    process_->unused_agents.erase(unused);
+    return made;
   }
   int64_t thread(int64_t tid) {
     int64_t& row = process_->threads[tid];
@@ -1025,6 +1096,7 @@ class Reader {
   std::deque<Process> processes_;
   Process* process_ = nullptr;
   std::unordered_map<int64_t, int64_t> kernel_ids_;
+  std::set<std::string> made_;        // origins of devices
   std::set<std::string> recordings_;  // by pid, times and host
   bool records_only_ = false, records_early_ = false;
 };

@@ -10,6 +10,7 @@
 #include "base/text/demangle.h"
 #include "base/text/json_writer.h"
 #include "format/csv/parts.h"
+#include "format/import/origin.h"
 #include "format/rocprofv3_json/bits.h"
 #include "format/rocprofv3_json/rocprofv3_json.h"
 #include "format/shared/rocprof_words.h"
@@ -151,7 +152,9 @@ class Exporter {
       begin = end + 1;
     }
     json_.end_array().name("config").begin_object();
-    json_.member("producer", fmt::format("tacho {}", TACHO_PROGRAM_VERSION)).end_object().end_object();
+    json_.member("producer", fmt::format("tacho {}", TACHO_PROGRAM_VERSION)).end_object();
+    json_.name("tacho").ready(options_.process > 0 ? imported::process_origin(trace_, options_.process) : "{}");
+    json_.end_object();
   }
 
   void write_agents() {
@@ -169,6 +172,7 @@ class Exporter {
       json_.member("model_name", trace_.property(Table::kDevice, agent.device, "model_name").value_or(""));
       json_.member("node_id", agent.node).member("logical_node_id", agent.logical);
       json_.member("logical_node_type_id", agent.of_type);
+      if (!host) json_.name("tacho").ready(imported::device_origin(trace_, agent.device));
       std::map<std::string, std::vector<std::pair<char, uint64_t>>> extents;
       for (const auto& [column, value] : csv::agent_facts(trace_, agent)) {
         std::string member(column);

@@ -4,17 +4,22 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <functional>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "base/files/sorted_file.h"
 #include "base/number_map.h"
 #include "event/times.h"
+#include "format/import/origin.h"
 #include "format/import/rows.h"
 #include "format/import/times.h"
 #include "format/import/words.h"
 #include "format/rpd/op_type.h"
 #include "format/rpd/rpd.h"
+#include "format/rpd/tracks.h"
 #include "format/sqlite/unpack.h"
 #include "trace/write/work_times.h"
 #include "trace/write/writer.h"
@@ -144,6 +149,7 @@ class Reader {
   Status read_monitor();
   Status read_metadata();
 
+  void read_origins();
   int64_t process_of_pid(int64_t pid);
   int64_t thread_track(int64_t pid, int64_t tid);
   int64_t device(int64_t index, bool cuda);
@@ -184,14 +190,38 @@ class Reader {
   NumberMap<2> name_index_;
   NumberMap<4> kernels_, queue_tracks_, shapes_of_work_;
   tsl::robin_map<int64_t, OpType> op_types_;
+  std::map<int64_t, std::string> process_origins_, gpu_origins_;  // by pid, by gpuId
   std::array<int64_t, 4> last_queue_ = {kUnknown, 0, 0, 0}, last_kernel_key_ = {kUnknown, 0, 0, 0};
   int64_t last_queue_track_ = 0, last_kernel_ = 0;
 };
 
 int64_t Reader::process_of_pid(int64_t pid) {
   const auto [found, fresh] = processes_.try_emplace({pid, 0}, 0);
-  if (fresh) found.value() = writer_.dimension(row::Process{.pid = pid});
+  if (fresh) {
+    found.value() = writer_.dimension(row::Process{.pid = pid});
+    if (const auto origin = process_origins_.find(pid); origin != process_origins_.end())
+      imported::set_process_origin(writer_, found->second, origin->second);
+  }
   return found->second;
+}
+
+// What tacho tells about the pids and GPUs of its files.
+void Reader::read_origins() {
+  const sqlite::StoredTable* const metadata = db_.table("rocpd_metadata");
+  if (metadata == nullptr) return;
+  NamedScan scan(db_, *metadata, {"tag", "value"});
+  constexpr int64_t kMostTags = 1 << 16;
+  for (int64_t rows = 0; scan.next() && rows < kMostTags; ++rows) {
+    std::string_view tag = scan.string(0);
+    auto* const origins = tag.starts_with(kProcessTag) ? &process_origins_
+                          : tag.starts_with(kGpuTag)   ? &gpu_origins_
+                                                       : nullptr;
+    if (origins == nullptr) continue;
+    tag.remove_prefix(origins == &process_origins_ ? kProcessTag.size() : kGpuTag.size());
+    int64_t number = 0;
+    if (std::from_chars(tag.data(), tag.data() + tag.size(), number).ec == std::errc())
+      origins->try_emplace(number, scan.string(1));
+  }
 }
 
 int64_t Reader::thread_track(int64_t pid, int64_t tid) {
@@ -204,11 +234,14 @@ int64_t Reader::thread_track(int64_t pid, int64_t tid) {
 
 int64_t Reader::device(int64_t index, bool cuda) {
   const auto [found, fresh] = devices_.try_emplace(index, 0);
-  if (fresh)
+  if (fresh) {
     found.value() = writer_.dimension(row::Device{.kind = event::DeviceKind::kGpu,
                                                   .index = index,
                                                   .name = writer_.string(fmt::format("GPU {}", index)),
                                                   .vendor = cuda ? writer_.string("NVIDIA") : 0});
+    if (const auto origin = gpu_origins_.find(index); origin != gpu_origins_.end())
+      imported::set_device_origin(writer_, found->second, origin->second);
+  }
   return found->second;
 }
 
@@ -692,6 +725,7 @@ Status Reader::run() {
   if (const sqlite::StoredTable* const ustrings = db_.table("rocpd_ustring"))
     ustrings_ = std::make_unique<Strings>(db_, *ustrings);
   TACHO_TRY(read_metadata());
+  read_origins();
   TACHO_TRY(read_launches());
   TACHO_TRY(read_copies());
   TACHO_TRY(read_calls());

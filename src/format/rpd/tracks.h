@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "trace/trace.h"
@@ -22,6 +23,10 @@ struct RpdTrack {
 };
 
 /// By row of table track; row 0 is empty.
+/// Tags of rocpd_metadata under which tacho tells about a pid and a gpuId: followed by the number, with an origin
+/// (format/import/origin.h) as value.
+inline constexpr std::string_view kProcessTag = "tacho::process ", kGpuTag = "tacho::gpu ";
+
 std::vector<RpdTrack> rpd_tracks(const trace::Trace& trace);
 
 /// By row of table function: whether upstream records the grids of its launches in work-items.

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "base/files/sorted_file.h"
 #include "base/saturating.h"
 #include "base/text/demangle.h"
 #include "base/text/utf8.h"
+#include "format/import/origin.h"
 #include "format/rpd/op_type.h"
 #include "format/rpd/relations.h"
 #include "format/rpd/rpd.h"
@@ -352,6 +354,16 @@ Status Writer::run() {
   tag("schema_version", std::to_string(version_));
   tag("session_count", "1");
   tag("tacho::version", TACHO_PROGRAM_VERSION);
+  std::set<int64_t> pids, gpus;
+  for (size_t row = 1; row < tracks_.size(); ++row) {
+    const RpdTrack& track = tracks_[row];
+    if (!wanted(track)) continue;
+    if (track.process > 0 && pids.insert(track.pid).second)
+      tag(fmt::format("{}{}", kProcessTag, track.pid), imported::process_origin(trace_, track.process));
+    const int64_t device = trace::cell<column::Track::device>(trace_, static_cast<int64_t>(row));
+    if (device > 0 && gpus.insert(track.gpu).second)
+      tag(fmt::format("{}{}", kGpuTag, track.gpu), imported::device_origin(trace_, device));
+  }
   if (const auto command = trace_.property(Table::kEnd, 0, "command")) tag("tacho::command", *command);
   return file_.status();
 }

@@ -69,7 +69,14 @@ Agents::Agents(const trace::Trace& trace, int64_t process) {
                      [](const Agent& a, const Agent& b) { return a.logical < b.logical; });
     const auto host =
         std::find_if(agents_.begin(), agents_.end(), [](const Agent& a) { return a.kind == event::DeviceKind::kCpu; });
-    host_ = host == agents_.end() ? 0 : static_cast<size_t>(host - agents_.begin());
+    host_ = static_cast<size_t>(host - agents_.begin());
+    if (host == agents_.end()) {  // a trace of tacho's that another format held: it lists only devices
+      Agent own;
+      own.kind = event::DeviceKind::kCpu;
+      const auto taken = [&](const Agent& each) { return each.node == own.node || each.logical == own.node; };
+      while (std::ranges::any_of(agents_, taken)) own.logical = ++own.node;
+      agents_.push_back(own);
+    }
   } else {
     Agent host;
     host.kind = event::DeviceKind::kCpu;

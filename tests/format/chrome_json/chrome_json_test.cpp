@@ -59,7 +59,7 @@ print('flow from', begins[0]['ts'], begins[0]['tid'] == call['tid'])
 print('flow to', ends[0]['ts'], ends[0]['tid'] == kernels[0]['tid'], ends[0]['bp'])
 print('counters', [(i['name'], i['args']['value'], i['ts']) for i in e if i['ph'] == 'C'])
 print('marks', [(i['name'], i['ts'], i['s']) for i in e if i['ph'] == 'i'])
-print('names', [list(i['args'].values())[0] for i in e if i['ph'] == 'M'])
+print('names', [list(i['args'].values())[0] for i in e if i['ph'] == 'M' and i['name'] != 'tacho_process'])
 print('copy', copy['name'], copy['args'])
 print('time', d['baseTimeNanoseconds'], d['metadata']['boottimeOfZeroNanoseconds'])
 )"),

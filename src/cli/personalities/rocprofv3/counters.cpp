@@ -208,9 +208,10 @@ tl::expected<int, launch::LaunchError> collect_counters(const CounterPlan& plan,
   request.folder = folder.empty() ? "." : folder;
   // Providers that replay by default put everything into one plan that one run can hold.
   if (plan.replay == counter::Replay::kKernel && plan.chosen.provider->replays_by_default())
-    say(fmt::format("--replay-mode kernel: {} cannot count all of these in one run, as counters of links and of kernels "
-                    "exclude each other; the program runs {} times",
-                    plan.chosen.device.name, plan.plan.passes.size()));
+    say(fmt::format(
+        "--replay-mode kernel: {} cannot count all of these in one run, as counters of links and of kernels "
+        "exclude each other; the program runs {} times",
+        plan.chosen.device.name, plan.plan.passes.size()));
   const auto outcome = plan.chosen.provider->collect(plan.chosen.device, plan.plan, request, observer);
   if (!outcome) return launch::fail_with(outcome);
   TACHO_ASSIGN(const size_t kept, apply_filters(plan, observer.results));

@@ -179,6 +179,18 @@ AgentLabel agent_label(std::string_view text) {
   return {word == "Agent" ? kAgent : word == "GPU" ? kGpu : word == "CPU" ? kCpu : kOther, number};
 }
 
+// "Stream 7 of python3 (948)": tacho names the owner of a queue where several processes have some, and whose it is
+// comes from elsewhere.
+std::string_view without_owner(std::string_view queue) {
+  if (!queue.starts_with("Stream ") && !queue.starts_with("Queue ")) return queue;
+  const size_t owner = queue.find(" of "), pid = queue.rfind(" (");
+  if (owner == std::string_view::npos || pid == std::string_view::npos || pid < owner || !queue.ends_with(')'))
+    return queue;
+  const std::string_view digits = queue.substr(pid + 2, queue.size() - pid - 3);
+  const bool number = !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
+  return number ? queue.substr(0, owner) : queue;
+}
+
 EventName name_words(std::string_view text) {
   EventName name;
   name.domain = imported::domain_of_function(text);
@@ -330,7 +342,7 @@ void InternedData::entry(uint32_t number, std::string_view entry) {
   if (!take()) return;
   if (number == interned_contexts) return contexts.put(iid, static_cast<int32_t>(pid));
   StageWords stage = stage_words(name, category);
-  stage.text = writer_.string(name);
+  stage.text = writer_.string(without_owner(name));
   stages.put(iid, stage);
 }
 

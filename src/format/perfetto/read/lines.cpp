@@ -131,18 +131,29 @@ void TraceLines::name_thread(uint32_t machine, int64_t pid, int64_t tid, std::st
 }
 
 void TraceLines::process_descriptor(std::string_view message, uint32_t machine) {
-  int64_t pid = 0;
+  int64_t pid = 0, rank = kUnknown, run = kUnknown;
   std::string_view name;
   std::string command;
   for (WireFields field(message); field.next();) {
     if (field.number() == process_pid) pid = static_cast<int32_t>(field.value());
     if (field.number() == perfetto::process_name) name = field.bytes();
+    if (field.number() == process_labels) {
+      std::string_view label = field.bytes();
+      int64_t number = 0;
+      if (take_text(label, "rank ") && take_number(label, number) && label.empty()) rank = number;
+      label = field.bytes();
+      if (take_text(label, "run ") && take_number(label, number) && label.empty()) run = number;
+    }
     if (field.number() == process_cmdline && command.size() < 4096) {
       if (!command.empty()) command += ' ';
       command += field.bytes();
     }
   }
   name_process(machine, pid, name, command);
+  const auto process = processes_.find(key(machine, pid));
+  if (process == processes_.end()) return;
+  if (rank != kUnknown) process.value().rank = rank;
+  if (run != kUnknown) process.value().run = run;
 }
 
 uint32_t TraceLines::thread_descriptor(uint64_t uuid, std::string_view message, uint32_t machine) {
@@ -246,7 +257,7 @@ void TraceLines::system_info(std::string_view message, uint32_t machine) {
 }
 
 // What GpuInfo has no field for comes back as it was.
-void TraceLines::gpu_fact(std::string_view message, imported::DeviceHint& hint) {
+void TraceLines::gpu_fact(std::string_view message, int64_t gpu, uint32_t machine, imported::DeviceHint& hint) {
   std::string_view key, value;
   for (WireFields field(message); field.next();) {
     if (field.number() == gpu_extra_key) key = field.bytes();
@@ -257,6 +268,10 @@ void TraceLines::gpu_fact(std::string_view message, imported::DeviceHint& hint) 
     hint.uuid = value;
   else if (key == "driver")
     hint.driver = value;
+  else if (key == perfetto::kGpuIndex)
+    hint.origin = fmt::format("{{\"index\": {}}}", value);
+  else if (key == perfetto::kGpuAgent && told_agents_.size() < 4096)
+    told_agents_.push_back({agent_label(value), gpu, machine});
   else if (key == "type" && value == "CPU")
     hint.kind = event::DeviceKind::kCpu;
   else if (hint.properties.size() < kMost)
@@ -279,7 +294,7 @@ void TraceLines::gpu_info(std::string_view message, uint32_t machine) {
         for (const char byte : text) hint.uuid += fmt::format("{:02x}", static_cast<unsigned char>(byte));
     }
     for (WireFields inner(field.bytes()); inner.next();)
-      if (inner.number() == gpu_extra && inner.is_bytes()) gpu_fact(inner.bytes(), hint);
+      if (inner.number() == gpu_extra && inner.is_bytes()) gpu_fact(inner.bytes(), index, machine, hint);
     // Of several GPUs of one model the names have their numbers.
     if (hint.name.empty() || hint.name == fmt::format("{} #{}", model, index)) hint.name = model;
     tracker_.describe(index++, std::move(hint), scope(machine));
@@ -304,7 +319,8 @@ void TraceLines::begin_events(bool apart) {
   if (main_pid_ > 0) main_process();
 }
 
-// Its row, with what the file says about it. "python3 rank 2 on host run 1" is how tacho writes a process of a job.
+// Its row, with what the file says about it. "python3 rank 2 on host run 1" is how tacho writes a process of a job, and
+// "process run 1" one without a name of a merged trace, which has the label "run 1".
 int64_t TraceLines::process(uint32_t machine, int64_t pid) {
   if (pid <= 0) return machine == 0 && main_pid_ > 0 ? process(0, main_pid_) : tracker_.main_process(scope(machine));
   const uint64_t id = key(machine, pid);
@@ -332,7 +348,16 @@ int64_t TraceLines::process(uint32_t machine, int64_t pid) {
       name = name.substr(0, at);
     }
   }
-  if (!name.empty()) set(column::Process::name, writer_.string(name));
+  if (process.rank != kUnknown) set(column::Process::rank, process.rank);
+  bool nameless = false;
+  if (process.run != kUnknown) {
+    run = process.run;
+    if (const std::string end = fmt::format(" run {}", run); name.ends_with(end)) name.remove_suffix(end.size());
+    if (scope_ == 0) set(column::Process::run, run);
+    nameless = name == "process";
+    if (nameless) name = {};
+  }
+  if (!name.empty() || nameless) set(column::Process::name, writer_.string(name));
   if (!process.command.empty()) set(column::Process::command, writer_.string(process.command));
   const auto named = machines_.find(machine);
   const bool known = named != machines_.end() && !named->second.empty();
@@ -374,6 +399,8 @@ int64_t TraceLines::agent(const AgentLabel& label, bool host, bool cpu) {
     return known->row;
   }
   if (agents_.size() >= 4096) return 0;
+  for (const ToldAgent& told : told_agents_)
+    if (told.label.word == label.word && told.label.number == label.number) return device(told.gpu, told.machine);
   const std::string name = fmt::format("{} {}", label.word == kCpu ? "CPU" : "Agent", label.number);
   const int64_t row = writer_.dimension(row::Device{.process = owner_of_rest(),
                                                     .kind = cpu ? event::DeviceKind::kCpu : event::DeviceKind::kGpu,

@@ -101,7 +101,8 @@ class TraceLines {
   struct NamedProcess {
     std::string name, command;
     int64_t row = 0;
-    int64_t gpu = event::kUnknown;  // a process that stands for a GPU
+    int64_t gpu = event::kUnknown;                          // a process that stands for a GPU
+    int64_t rank = event::kUnknown, run = event::kUnknown;  // by its labels
   };
   struct Provisional {
     int64_t track;
@@ -111,7 +112,7 @@ class TraceLines {
     return static_cast<uint64_t>(machine) << 32 | static_cast<uint32_t>(id);
   }
   imported::ScopeId scope(uint32_t machine);
-  static void gpu_fact(std::string_view message, imported::DeviceHint& hint);
+  void gpu_fact(std::string_view message, int64_t gpu, uint32_t machine, imported::DeviceHint& hint);
   int64_t owner_of_rest() { return apart_ ? main_process() : 0; }
   void name_process(uint32_t machine, int64_t pid, std::string_view name, std::string_view command);
   void name_thread(uint32_t machine, int64_t pid, int64_t tid, std::string_view name);
@@ -143,6 +144,12 @@ class TraceLines {
     bool cpu = false;
   };
   std::vector<KnownAgent> agents_;
+  struct ToldAgent {
+    AgentLabel label;
+    int64_t gpu;
+    uint32_t machine;
+  };
+  std::vector<ToldAgent> told_agents_;  // by the file's own description of its GPUs
   std::vector<Provisional> provisional_;
   int64_t main_pid_ = 0;
   size_t text_bytes_ = 0;

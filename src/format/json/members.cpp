@@ -1,16 +1,13 @@
-// Finds members of JSON objects (extdata.h).
-#include "format/rocpd/extdata.h"
+// Finds members of JSON objects (members.h).
+#include "format/json/members.h"
 
 #include <algorithm>
 
 #include "event/schema.h"
 #include "format/json/tokens.h"
 
-namespace tacho::format::rocpd {
+namespace tacho::format::json {
 namespace {
-
-using json::JsonOutcome;
-using json::JsonTokens;
 
 // Calls take(json, name) at the value of each member, which it moves behind or stops at by returning false.
 void each_member(std::string_view object, auto take) {
@@ -52,9 +49,22 @@ void number_members(std::string_view object, std::span<const std::string_view> k
     std::string_view word;
     if (json.word(word) != JsonOutcome::kOk) return false;
     int64_t& value = values[static_cast<size_t>(key - keys.begin())];
-    if (value == event::kUnknown && !json::integer(word, value)) value = event::kUnknown;
+    if (value == event::kUnknown && !integer(word, value)) value = event::kUnknown;
     return true;
   });
+}
+
+std::string json_member(std::string_view object, std::string_view key) {
+  std::string found;
+  each_member(object, [&](JsonTokens& json, std::string_view name) {
+    json.skip_space();
+    const char* const start = json.at();
+    if (json.skip() != JsonOutcome::kOk) return false;
+    if (name != key) return true;
+    found.assign(start, static_cast<size_t>(json.at() - start));
+    return false;
+  });
+  return found;
 }
 
 int64_t number_member(std::string_view object, std::string_view key) {
@@ -63,4 +73,4 @@ int64_t number_member(std::string_view object, std::string_view key) {
   return value;
 }
 
-}  // namespace tacho::format::rocpd
+}  // namespace tacho::format::json

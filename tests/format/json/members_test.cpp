@@ -1,5 +1,5 @@
-// Members of the JSON objects in rocpd's columns extdata.
-#include "format/rocpd/extdata.h"
+// Members of flat JSON objects.
+#include "format/json/members.h"
 
 #include <gtest/gtest.h>
 
@@ -7,12 +7,12 @@
 
 #include "event/schema.h"
 
-namespace tacho::format::rocpd {
+namespace tacho::format::json {
 namespace {
 
 using event::kUnknown;
 
-TEST(Extdata, NumbersOfSeveralMembersInOneGo) {
+TEST(JsonMembers, NumbersOfSeveralMembersInOneGo) {
   static constexpr std::string_view kKeys[] = {"a", "b", "c"};
   const auto numbers = [](std::string_view object) {
     std::array<int64_t, 3> values{};
@@ -28,7 +28,7 @@ TEST(Extdata, NumbersOfSeveralMembersInOneGo) {
     EXPECT_EQ(numbers(none), (Three{kUnknown, kUnknown, kUnknown}));
 }
 
-TEST(Extdata, OneMember) {
+TEST(JsonMembers, OneMember) {
   EXPECT_EQ(number_member(R"({"b": 2, "a": 4})", "a"), 4);
   EXPECT_EQ(number_member(R"({"b": "a"})", "a"), kUnknown);
   std::string text = "before";
@@ -38,5 +38,15 @@ TEST(Extdata, OneMember) {
   EXPECT_EQ(text, "x\ny");
 }
 
+TEST(JsonMembers, TheJsonOfOne) {
+  constexpr std::string_view object = R"({"a": [1, {"b": 2}], "b": {"c": "}"}, "c": null})";
+  EXPECT_EQ(json_member(object, "a"), R"([1, {"b": 2}])");
+  EXPECT_EQ(json_member(object, "b"), R"({"c": "}"})");
+  EXPECT_EQ(json_member(object, "c"), "null");
+  EXPECT_EQ(json_member(object, "d"), "");
+  for (const char* bad : {"", "{", "[1]", R"({"a")", R"({"a": )", R"({"a": {"b": 1)"})
+    EXPECT_EQ(json_member(bad, "a"), "");
+}
+
 }  // namespace
-}  // namespace tacho::format::rocpd
+}  // namespace tacho::format::json

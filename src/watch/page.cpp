@@ -52,6 +52,7 @@ bool WatchPage::keys() {
   for (int key = getch(); key != ERR; key = getch()) {
     changes = true;
     if (key == 'q') closed_ = true;
+    if (key == 'r') asked_ = true;
     if (key == 'p') view_.frozen = !view_.frozen;
     if (key == 'm') {
       view_.marked = !view_.marked;

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/result.h"
 #include "watch/page_text.h"
@@ -22,6 +23,8 @@ class WatchPage {
   bool keys();
   /// The user closed the page.
   bool closed() const { return closed_; }
+  /// The user asked for a file since the last call.
+  bool asked_for_file() { return std::exchange(asked_, false); }
   /// A frozen page stays as it was but for its last line.
   void draw(const WatchMoment& moment);
   /// The same page in the order and state that the keys chose.
@@ -32,7 +35,7 @@ class WatchPage {
   struct Terminal;
   std::unique_ptr<Terminal> terminal_;
   PageView view_;
-  bool closed_ = false;
+  bool closed_ = false, asked_ = false;
   WatchSnapshot before_;
   WatchMoment shown_;
   WatchSnapshot mark_;

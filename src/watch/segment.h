@@ -75,6 +75,7 @@ class WatchSegment {
   bool give_to(uint32_t user, uint32_t group) const;
   /// A process has entered itself by its number in its own namespace: it gets the one that tacho knows it by.
   void set_pid(uint32_t own, uint32_t pid);
+  const event::WatchTable& table() const { return *table_; }
   /// Operations in all rows: what a governor needs often.
   uint64_t operations() const;
   /// Seconds that timing has taken so far, of host and device time, of each process that uses a device on average.

@@ -201,6 +201,14 @@ class MetricsServer {
   PrometheusPage page_;
 };
 
+// A step of what is kept.
+void keep_on(Recorder& recorder, const WatchOptions& options) {
+  if (options.wants_file && options.wants_file()) recorder.ask();
+  recorder.step();
+  for (const std::string& sentence : recorder.messages())
+    if (options.say) options.say(sentence);
+}
+
 // Until the programs' end.
 void follow(const WatchedPrograms& programs, Moments& moments, const WatchOptions& options) {
   constexpr int kStepMs = 20;
@@ -265,6 +273,10 @@ tl::expected<WatchResult, LaunchError> watch(const WatchOptions& options) {
   if (signals.descriptor() < 0) return fail("signalfd: {}", strerror(errno));
   const launch::TargetLimits limits;
   TACHO_ASSIGN(WatchSegment segment, WatchSegment::create());
+  std::unique_ptr<Recorder> recorder;
+  if (options.keep) {
+    TACHO_ASSIGN(recorder, Recorder::create(segment, *options.keep, options.command));
+  }
   const std::vector<std::string> environment =
       launch::watched_environment(links.names(), event::kWatchVariable, segment.path());
   pid_t child = 0;
@@ -281,13 +293,20 @@ tl::expected<WatchResult, LaunchError> watch(const WatchOptions& options) {
     while (const auto signal = signals.next()) {
       if (signal->from_terminal && signal->number == SIGTSTP)
         raise(SIGSTOP);  // Ctrl-Z stopped the program; stop with it, so that the shell sees the job stopped
-      else if (signal->for_target)
+      else if (signal->for_target && (!recorder || !recorder->takes(signal->number)))
         kill(child, signal->number);
     }
-    return waitpid(child, &status, WNOHANG) == child;
+    if (waitpid(child, &status, WNOHANG) == child) return true;
+    if (recorder) keep_on(*recorder, options);
+    return false;
   };
   auto last = watch_table(segment, options, programs);
   if (!last) return launch::fail_with(last);
+  if (recorder) {
+    recorder->end(status);
+    for (const std::string& sentence : recorder->messages())
+      if (options.say) options.say(sentence);
+  }
   WatchResult result;
   result.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   result.last = std::move(*last);

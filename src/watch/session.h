@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "launch/installation.h"
 #include "watch/answer.h"
+#include "watch/recorder/recorder.h"
 
 namespace tacho::watch {
 
@@ -28,6 +29,10 @@ struct WatchOptions {
   /// Called once, when the program runs, with the address of the page of metrics, if there is one.
   std::function<void(const std::string& address)> started;
   std::function<void(const WatchMoment& moment)> tick;
+  std::optional<KeepOptions> keep;  ///< the last seconds in detail, of which triggers make files
+  /// Called every 20 ms with `keep`: whether a file is wanted now. And with sentences about files.
+  std::function<bool()> wants_file;
+  std::function<void(const std::string& sentence)> say;
 };
 
 struct WatchResult {

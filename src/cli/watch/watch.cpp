@@ -14,6 +14,7 @@
 #include "base/files/temporary.h"
 #include "cli/command.h"
 #include "cli/shared/command_line.h"
+#include "cli/shared/time_text.h"
 #include "report/output.h"
 #include "report/sections.h"
 #include "watch/page.h"
@@ -36,7 +37,46 @@ struct WatchRequest {
   bool chooses() const {
     return !choice.numbers.empty() || !choice.names.empty() || !choice.cgroups.empty() || !choice.containers.empty();
   }
+  std::string keep, after, keep_memory, files;
+  std::vector<std::string> triggers;
+  int max_files = -1;
 };
+
+// --keep and what belongs to it.
+Status read_keep(WatchRequest& request) {
+  if (request.keep.empty()) {
+    for (const auto& [given, option] :
+         {std::pair(!request.triggers.empty(), "--trigger"), std::pair(!request.after.empty(), "--after"),
+          std::pair(!request.keep_memory.empty(), "--keep-memory"), std::pair(!request.files.empty(), "--files"),
+          std::pair(request.max_files >= 0, "--max-files")})
+      if (given) return fail("{} belongs to --keep: give --keep 30s, too", option);
+    return {};
+  }
+  if (request.chooses()) return fail("--keep is for programs that tacho starts: tacho watch --keep 30s -- program");
+  watch::KeepOptions keep;
+  const auto seconds = [](const std::string& text, std::string_view option, double least) -> Result<double> {
+    const auto ns = parse_moment("+" + text, 0, 0, option);
+    if (!ns || static_cast<double>(*ns) < least * 1e9)
+      return fail("{} {}: write a time, such as 30s or 2min", option, text);
+    return static_cast<double>(*ns) * 1e-9;
+  };
+  TACHO_ASSIGN(keep.seconds, seconds(request.keep, "--keep", 0.1));
+  if (!request.after.empty()) {
+    TACHO_ASSIGN(keep.after_s, seconds(request.after, "--after", 0));
+  }
+  if (!request.keep_memory.empty()) {
+    TACHO_ASSIGN(keep.bytes, parse_size(request.keep_memory));
+  }
+  if (request.max_files >= 0) keep.most_files = static_cast<uint64_t>(request.max_files);
+  keep.folder = request.files;
+  if (!request.triggers.empty()) keep.triggers.clear();
+  for (const std::string& text : request.triggers) {
+    TACHO_ASSIGN(watch::KeepTrigger trigger, watch::parse_keep_trigger(text));
+    keep.triggers.push_back(std::move(trigger));
+  }
+  request.options.keep = std::move(keep);
+  return {};
+}
 
 // "1%", "0.5 %", "0.01": a share from 0 to below 1.
 Result<double> parse_budget(std::string text) {
@@ -204,9 +244,18 @@ int run_on_page(WatchRequest& request) {
   options.tick = [&](const watch::WatchMoment& moment) {
     if (page) page->draw(moment);
   };
+  std::vector<std::string> said;
+  options.wants_file = [&] { return page && page->asked_for_file(); };
+  options.say = [&](const std::string& sentence) {
+    if (page)
+      said.push_back(sentence);
+    else
+      complain(kOk, sentence);
+  };
   const auto result = watch::watch(options);
   page.reset();
   held.show();
+  for (const std::string& sentence : said) complain(kOk, sentence);
   if (!result) return complain(result.error().exit_code, result.error().message);
   if (!request.quiet) report::put(last_tables(result->last, request, Lines()), report::Stream::kError);
   if (const Status ended = end_of_sums(result->last, request); !ended)
@@ -231,6 +280,8 @@ Status complete(WatchRequest& request) {
     options.sums = std::exchange(request.output, {});
   }
   options.title = words_of(request);
+  TACHO_TRY(read_keep(request));
+  options.say = [](const std::string& sentence) { complain(kOk, sentence); };
   const bool json = request.format == "json";
   if (request.page && (json || !request.output.empty()))
     return fail("--page shows a page on the terminal: leave out -o, but for a .tacho, and --output-format json");
@@ -352,6 +403,7 @@ void declare_options(CommandOptions& app, WatchRequest& request, bool running) {
       "  tacho watch --page -- ./server                      a page on the terminal: q close, s order, p freeze\n"
       "  tacho watch --output-format json -o watch.jsonl -- ./server\n"
       "  tacho watch -o watch.tacho -- ./server              for days: sums of seconds, minutes, hours in 64 MB at most\n"
+      "  tacho watch --keep 30s --trigger slow-step:20% -- python3 train.py\n"
       "  tacho watch --prometheus 127.0.0.1:9400 -- ./server\n"
       "  tacho watch --otlp http://127.0.0.1:4318 -- ./server\n"
       "  tacho watch 4711 --duration 5                       a program that runs already, and goes on\n"
@@ -385,6 +437,21 @@ void declare_options(CommandOptions& app, WatchRequest& request, bool running) {
       .type_name("P%")
       .capture_default_str();
   app.add_flag("--counts-only", request.counts_only, "count, and time nothing");
+  app.add_option("--keep", request.keep,
+                 "keep single operations of the last TIME (30s); a trigger writes them to a .tacho")
+      .type_name("TIME");
+  app.add_option("--trigger", request.triggers,
+                 "what writes a file: signal:USR1 (sent to tacho), crash, out-of-memory (these three by default), "
+                 "slow-step:20%, idle:50%, new-kernel, memory:90%, collective:100ms; "
+                 "may be repeated")
+      .type_name("WHAT");
+  app.add_option("--after", request.after, "with --keep: and this time after the trigger (default 5s)")
+      .type_name("TIME");
+  app.add_option("--keep-memory", request.keep_memory, "with --keep: shared memory for it (default 64M)")
+      .type_name("SIZE");
+  app.add_option("--files", request.files, "with --keep: folder of the files (default: the current one)")
+      .type_name("FOLDER");
+  app.add_option("--max-files", request.max_files, "with --keep: write at most N files (default 10)").type_name("N");
   app.add_option("--top", request.top, "rows of each table; 0 = all").capture_default_str();
   app.add_flag("-q,--quiet", request.quiet, "no tables at the end");
   app.open_group("Programs that run already");

@@ -4,7 +4,9 @@
  * fake_report() prints the counts. FAKE_CUDA_SPIN=N: each launch takes N turns of a loop on the host, too. FAKE_CUDA_FLOOR=NS: so
  * long an event takes on the device. FAKE_CUDA_IDLE=1: the device has ended everything by the time that it is
  * asked; FAKE_CUDA_LAG=N: it has not if an event was recorded N times in a row; FAKE_CUDA_BARRIERS=N: nor
- * after N barriers, which it refuses otherwise. FAKE_CUDA_BESIDE=NS: so long it takes from an event to a kernel and back. */
+ * after N barriers, which it refuses otherwise. FAKE_CUDA_BESIDE=NS: so long it takes from an event to a kernel and back.
+ * FAKE_CUDA_FAULT=N: after N launches all further ones report an illegal address. FAKE_CUDA_MEMORY=BYTES: the device has so
+ * much. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -73,6 +75,7 @@ static int launch(struct Kernel* kernel, void* stream, int per_thread) {
   if (kernel == NULL) return 400; /* CUDA_ERROR_INVALID_HANDLE */
   static long calls;
   if (fake_inside_launch != NULL && __sync_add_and_fetch(&calls, 1) == 200) fake_inside_launch();
+  if (getenv("FAKE_CUDA_FAULT") != NULL && g_launches >= atol(getenv("FAKE_CUDA_FAULT"))) return 700;
   pthread_mutex_lock(&g_lock);
   struct Queue* const to = queue(stream, per_thread);
   const double ns = kernel->launches < 10 ? 2 * kernel->ns : kernel->ns;
@@ -263,10 +266,15 @@ EXPORT int cuGraphLaunch(void* exec, void* stream) {
 }
 
 EXPORT int cuMemAlloc_v2(unsigned long long* at, size_t bytes) {
+  if (getenv("FAKE_CUDA_MEMORY") != NULL && g_allocated + bytes > number("FAKE_CUDA_MEMORY")) return 2;
   __sync_fetch_and_add(&g_allocations, 1);
   g_allocated += bytes;
   *at = 4096 * (unsigned long long)g_allocations;
   return 0;
+}
+/* It counts as allocated all the same. */
+EXPORT int cuMemFree_v2(unsigned long long at) {
+  return at == 0 ? 1 : 0;
 }
 EXPORT int cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t bytes, void* stream) {
   (void)to, (void)from;

@@ -11,6 +11,7 @@
 
 #include <iterator>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -56,6 +57,8 @@ struct Driver {
   int (*cuKernelGetName)(const char**, Function);
   int (*cuCtxSetCurrent)(Context);
   int (*cuThreadExchangeStreamCaptureMode)(int*);
+  int (*cuDeviceGetName)(char*, int, int);
+  int (*cuDeviceTotalMem_v2)(size_t*, int);
 
   bool times() const {
     return cuCtxGetCurrent != nullptr && cuStreamIsCapturing != nullptr && cuEventCreate != nullptr &&
@@ -71,8 +74,9 @@ struct OwnState {
 };
 constinit OwnState* g_own = nullptr;
 constinit EventTimer g_timer;
-constinit HandleMap g_kernels;  // CUfunction, CUkernel -> WatchedKernel
-constinit HandleMap g_graphs;   // CUgraphExec -> WatchRow
+constinit HandleMap g_kernels;   // CUfunction, CUkernel -> WatchedKernel
+constinit HandleMap g_graphs;    // CUgraphExec -> WatchRow
+constinit HandleMap g_contexts;  // CUcontext -> itself, when the ring has it
 constinit uint32_t g_graph_names = 0;
 constinit BatchOperation g_barriers[kMostHeld] = {};
 
@@ -192,6 +196,8 @@ bool start() {
   TACHO_FIND(cuKernelGetName);
   TACHO_FIND(cuCtxSetCurrent);
   TACHO_FIND(cuThreadExchangeStreamCaptureMode);
+  TACHO_FIND(cuDeviceGetName);
+  TACHO_FIND(cuDeviceTotalMem_v2);
 #undef TACHO_FIND
   if (g_own == nullptr) {
     auto* const own = static_cast<OwnState*>(map_pages(sizeof(OwnState)));
@@ -206,6 +212,41 @@ bool start() {
   note_domain(kDomain);
   g_ready.store(true, std::memory_order_release);
   return true;
+}
+
+// The calling thread's context, which the ring has then.
+uint64_t kept_context() {
+  if (g_driver.cuCtxGetCurrent == nullptr) return 0;
+  Context const context = current_context();
+  if (context == nullptr || g_contexts.find(context) != nullptr) return reinterpret_cast<uint64_t>(context);
+  int device = 0;
+  char name[64] = "";
+  size_t memory = 0;
+  if (g_driver.cuCtxGetDevice != nullptr && g_driver.cuCtxGetDevice(&device) == kSuccess) {
+    if (g_driver.cuDeviceGetName == nullptr || g_driver.cuDeviceGetName(name, sizeof name, device) != kSuccess)
+      name[0] = '\0';
+    if (g_driver.cuDeviceTotalMem_v2 == nullptr || g_driver.cuDeviceTotalMem_v2(&memory, device) != kSuccess)
+      memory = 0;
+  }
+  const Guard guard(g_own->objects);
+  keep_object({.handle = context,
+               .device = static_cast<uint32_t>(device),
+               .memory = memory,
+               .domain = event::Domain::kCudaDriver,
+               .kind = event::DeviceKind::kGpu,
+               .name = name,
+               .vendor = "NVIDIA"});
+  g_contexts.set(context, context);
+  return reinterpret_cast<uint64_t>(context);
+}
+// A context goes, or all (null) go.
+void forget_context(Context context) {
+  g_timer.forget(context != nullptr ? reinterpret_cast<uint64_t>(context) : kAnyPlace);
+  const Guard guard(g_own->objects);
+  if (context == nullptr)
+    g_contexts.clear();
+  else
+    g_contexts.erase(context);
 }
 
 // Whether what is put into the stream now becomes a node of a graph rather than work.
@@ -481,6 +522,11 @@ struct Next {
 };
 constexpr int kNotInitialized = 3;
 
+template <typename Entry>
+KeptBy kept_by() {
+  return {TACHO_KEPT_CALL(event::Domain::kCudaDriver, Entry::kBase, Entry::kVersion), kept_context};
+}
+
 template <typename Entry, int Thread, typename F = decltype(&Entry::describe)>
 struct Work;
 template <typename Entry, int Thread, typename... A>
@@ -497,7 +543,7 @@ struct Work<Entry, Thread, WatchedOperation (*)(A...)> {
       return next(args...);
     }
     if (captured(operation.stream, Thread != 0)) return next(args...);  // counted when its graph is launched
-    return watch_work(g_timer, own, operation, Thread != 0, [&] { return next(args...); });
+    return watch_work(g_timer, own, operation, Thread != 0, kept_by<Entry>(), [&] { return next(args...); });
   }
 };
 
@@ -507,16 +553,22 @@ struct StreamSynchronize {
   TACHO_ENTRY(cuStreamSynchronize, "", "_ptsz");
   using Call = int (*)(Stream);
   static WatchRow* row() { return TACHO_ROW(kWait, "cuStreamSynchronize"); }
+  static constexpr uint8_t kEnds = event::kWatchWaitsForQueue;
+  static Stream stream(Stream stream) { return stream; }
 };
 struct ContextSynchronize {
   TACHO_ENTRY(cuCtxSynchronize, "", "");
   using Call = int (*)();
   static WatchRow* row() { return TACHO_ROW(kWait, "cuCtxSynchronize"); }
+  static constexpr uint8_t kEnds = event::kWatchWaitsForAll;
+  static Stream stream() { return nullptr; }
 };
 struct EventSynchronize {
   TACHO_ENTRY(cuEventSynchronize, "", "");
   using Call = int (*)(Event);
   static WatchRow* row() { return TACHO_ROW(kWait, "cuEventSynchronize"); }
+  static constexpr uint8_t kEnds = 0;
+  static Stream stream(Event) { return nullptr; }
 };
 template <typename Entry, int Thread, typename F = typename Entry::Call>
 struct Wait;
@@ -527,7 +579,14 @@ struct Wait<Entry, Thread, int (*)(A...)> {
     const Call next = Next<Entry, Thread, Call>::get();
     if (next == nullptr) return kNotInitialized;
     if (!start()) return next(args...);
-    return watch_wait(g_timer, Entry::row(), [&] { return next(args...); });
+    KeptBy by = kept_by<Entry>();
+    by.stream = Entry::stream(args...);
+    by.flags = Entry::kEnds;
+    return watch_wait(
+        g_timer, Entry::row(), by, [&] { return next(args...); },
+        [&] {
+          if (Entry::kEnds != 0) g_timer.relate_clocks(by.stream, Thread != 0);
+        });
   }
 };
 
@@ -562,12 +621,57 @@ struct Allocation<Entry, Thread, uint64_t (*)(A...)> {
   static int call(A... args) {
     const Call next = Next<Entry, Thread, Call>::get();
     if (next == nullptr) return kNotInitialized;
+    const KeptCall keeping;
     const int result = next(args...);
-    if (result != kSuccess || !start()) return result;
-    if (WatchRow* const row = TACHO_ROW(kAllocation, "device memory"))
+    if (!start()) return result;
+    WatchRow* const row = TACHO_ROW(kAllocation, "device memory");
+    const Address* const at = std::get<0>(std::tie(args...));
+    if (keeping.kept())
+      keeping.end({.kind = WatchRecordKind::kAllocate,
+                   .call = kept_by<Entry>().call,
+                   .row = row != nullptr ? row_number(*row) : event::kWatchNoRow,
+                   .object = result == kSuccess && at != nullptr ? *at : 0,
+                   .amount = Entry::bytes(args...),
+                   .context = kept_context(),
+                   .result = result});
+    if (result != kSuccess) return result;
+    if (row != nullptr)
       count_operation(*row, Entry::bytes(args...));
     else
       lose_operations(1);
+    return result;
+  }
+};
+
+// Memory that is given back. The address of memory of cuMemCreate is its handle.
+struct Free {
+  TACHO_ENTRY(cuMemFree, "_v2", "");
+  static Address address(Address at) { return at; }
+};
+struct FreeAsync {
+  TACHO_ENTRY(cuMemFreeAsync, "", "_ptsz");
+  static Address address(Address at, Stream) { return at; }
+};
+struct ReleaseMemory {
+  TACHO_ENTRY(cuMemRelease, "", "");
+  static Address address(unsigned long long handle) { return handle; }
+};
+template <typename Entry, int Thread, typename F = decltype(&Entry::address)>
+struct Freeing;
+template <typename Entry, int Thread, typename... A>
+struct Freeing<Entry, Thread, Address (*)(A...)> {
+  using Call = int (*)(A...);
+  static int call(A... args) {
+    const Call next = Next<Entry, Thread, Call>::get();
+    if (next == nullptr) return kNotInitialized;
+    const KeptCall keeping;
+    const int result = next(args...);
+    if (keeping.kept() && start())
+      keeping.end({.kind = WatchRecordKind::kFree,
+                   .call = kept_by<Entry>().call,
+                   .object = Entry::address(args...),
+                   .context = kept_context(),
+                   .result = result});
     return result;
   }
 };
@@ -636,7 +740,7 @@ struct BeginCaptureToGraph {
 };
 struct DestroyContext {
   TACHO_ENTRY(cuCtxDestroy, "_v2", "");
-  static void before(Context context) { g_timer.forget(reinterpret_cast<uint64_t>(context)); }
+  static void before(Context context) { forget_context(context); }
   static void failed() {}
 };
 // Functions of another module may get the same handles.
@@ -647,7 +751,7 @@ void forget_names() {
 struct ResetPrimary {
   TACHO_ENTRY(cuDevicePrimaryCtxReset, "_v2", "");
   static void before(int) {
-    g_timer.forget(kAnyPlace);
+    forget_context(nullptr);
     forget_names();
   }
   static void failed() {}
@@ -657,7 +761,7 @@ struct DestroyGreen {
   static void before(Context green) {
     Context context = nullptr;
     const bool known = g_driver.cuCtxFromGreenCtx != nullptr && g_driver.cuCtxFromGreenCtx(&context, green) == kSuccess;
-    g_timer.forget(known ? reinterpret_cast<uint64_t>(context) : kAnyPlace);
+    forget_context(known ? context : nullptr);
   }
   static void failed() {}
 };
@@ -673,7 +777,7 @@ struct UnloadLibrary {
 };
 struct ReleasePrimary {
   TACHO_ENTRY(cuDevicePrimaryCtxRelease, "_v2", "");
-  static void before(int) { g_timer.forget(kAnyPlace); }
+  static void before(int) { forget_context(nullptr); }
   static void failed() {}
 };
 template <typename Entry, int Thread, typename F = decltype(&Entry::before)>

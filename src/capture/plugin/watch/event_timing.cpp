@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "capture/plugin/watch/ring.h"
 #include "capture/room/pages.h"
 
 namespace tacho::capture::watch {
@@ -25,6 +26,96 @@ struct Floor {
   uint64_t last[kKept];
 };
 
+// When events ended, by the host's clock: an event of ours that ended at a known moment, and the distance of others.
+class EventAnchors {
+ public:
+  /// Places an anchor if that of the stream's place is a second old. The program has just waited for the stream, so an
+  /// event ends at once: the two reads of the clock around it say when.
+  void place(const EventRuntime& runtime, Stream stream, bool per_thread) {
+    const uint64_t place = runtime.place(stream, per_thread);
+    Anchor* const anchor = place == kNoPlace ? nullptr : of(place);
+    if (anchor == nullptr) return;
+    const int64_t now = raw_now();
+    constexpr int64_t kEvery = 1'000'000'000;
+    if (anchor->tried != 0 && now < anchor->tried + kEvery) return;
+    anchor->place = place;
+    anchor->tried = now;
+    if (anchor->next == nullptr && !runtime.create(place, &anchor->next)) {
+      anchor->next = nullptr;
+      return;
+    }
+    const int64_t before = raw_now();
+    if (!runtime.record(anchor->next, stream, per_thread)) return;
+    int64_t after = before;
+    constexpr int64_t kMost = 50'000;  // another thread may have given the stream work meanwhile
+    EventState state = EventState::kPending;
+    while (state == EventState::kPending && after - before < kMost) {
+      state = runtime.query(anchor->next);
+      after = raw_now();
+    }
+    if (state != EventState::kEnded) return;
+    const Event event = anchor->event;
+    anchor->event = anchor->next;
+    anchor->next = event;
+    anchor->raw = before + (after - before) / 2;
+    anchor->half_width = (after - before + 1) / 2;
+  }
+
+  /// Whether moments of events of the place are known.
+  bool has(uint64_t place) const {
+    for (const Anchor& anchor : anchors_)
+      if (anchor.place == place && anchor.event != nullptr) return true;
+    return false;
+  }
+
+  /// The moment at which an event of the place ended, CLOCK_MONOTONIC_RAW ns, give or take `half_width` ns. False: not
+  /// known.
+  bool moment(const EventRuntime& runtime, uint64_t place, Event event, int64_t& raw, uint64_t& half_width) const {
+    for (const Anchor& anchor : anchors_) {
+      if (anchor.place != place || anchor.event == nullptr) continue;
+      float milliseconds = 0;
+      bool known = runtime.elapsed(anchor.event, event, &milliseconds);
+      if (!known && runtime.elapsed(event, anchor.event, &milliseconds)) {
+        milliseconds = -milliseconds;
+        known = true;
+      }
+      const double ns = static_cast<double>(milliseconds) * 1e6;
+      const double distance = ns < 0 ? -ns : ns;
+      constexpr double kLongest = 1e15;
+      if (!known || !(distance < kLongest)) return false;
+      raw = anchor.raw + static_cast<int64_t>(ns);
+      // Events are told in steps of half a microsecond, as floats of 24 bits, and clocks drift by up to 20 ppm.
+      constexpr double kStep = 500, kDrift = 20e-6, kFloat = 6e-8;
+      half_width =
+          static_cast<uint64_t>(anchor.half_width) + static_cast<uint64_t>(kStep + distance * (kDrift + kFloat));
+      return true;
+    }
+    return false;
+  }
+
+  /// A place is gone, or all (kAnyPlace) are, and its events with it.
+  void forget(uint64_t place) {
+    for (Anchor& anchor : anchors_)
+      if (place == kAnyPlace || anchor.place == place) anchor = {};
+  }
+
+ private:
+  struct Anchor {
+    uint64_t place;  // kNoPlace: free
+    Event event, next;
+    int64_t raw, half_width, tried;
+  };
+  Anchor* of(uint64_t place) {
+    Anchor* free = nullptr;
+    for (Anchor& anchor : anchors_) {
+      if (anchor.place == place) return &anchor;
+      if (anchor.place == kNoPlace && free == nullptr) free = &anchor;
+    }
+    return free;
+  }
+  Anchor anchors_[16];
+};
+
 }  // namespace
 
 struct EventTimer::Waiting {
@@ -35,6 +126,7 @@ struct EventTimer::Waiting {
   uint32_t records;  // events in front of the operation
   bool floor_good;   // the device had not reached `first` when everything was in its queue
   bool behind;       // nor `before`
+  uint64_t kept;     // its record in the ring; 0 = none
 };
 
 // A forked child finds it zeroed.
@@ -51,6 +143,7 @@ struct EventTimer::State {
   uint32_t held, lead, missed, calm;
   bool cannot_hold, no_beside;
   BesideEvents beside;  // high = 0: unknown
+  EventAnchors anchors;
 };
 
 namespace {
@@ -166,10 +259,13 @@ void EventTimer::read_time(const Waiting& one) {
     const uint64_t all = floor + (kernels ? around : 0);
     return ns > all ? ns - all : 0;
   };
-  if (one.behind && state_->floor.count > 0)
-    add_time(*one.row, one.level, without(middle));
-  else
-    add_bound(*one.row, one.level, without(beside.low));
+  if (!one.behind || state_->floor.count == 0) return add_bound(*one.row, one.level, without(beside.low));
+  const uint64_t time = without(middle);
+  add_time(*one.row, one.level, time);
+  int64_t began = 0;
+  uint64_t half_width = 0;
+  if (one.kept != 0 && state_->anchors.moment(*runtime_, one.place, one.events.before, began, half_width))
+    keep_times(one.kept, began + static_cast<int64_t>(ns - time) / 2, time, half_width);
 }
 
 // Reads the times of operations that have ended, looking at `most`. Under the lock.
@@ -207,6 +303,12 @@ void EventTimer::read_after_wait() {
                                           std::memory_order_relaxed);
 }
 
+void EventTimer::relate_clocks(Stream stream, bool per_thread) {
+  if (g_ring == nullptr || capturing() || !try_lock(state_->lock)) return;
+  if (!capturing()) state_->anchors.place(*runtime_, stream, per_thread);
+  unlock(state_->lock);
+}
+
 void EventTimer::read_last() {
   if (state_ == nullptr || !try_lock(state_->lock)) return;
   read_times(kMostWaiting);
@@ -226,6 +328,7 @@ void EventTimer::forget(uint64_t place) {
     lose_time();
   }
   state_->waiting_count.store(count, std::memory_order_relaxed);
+  state_->anchors.forget(place);
   for (Spare& spare : state_->spare)
     if (place == kAnyPlace || spare.place == place) {
       spare.place = kNoPlace;
@@ -356,6 +459,8 @@ OpenTiming EventTimer::open(Stream stream, bool per_thread) {
   read_times(8);
   if (state_->waiting_count.load(std::memory_order_relaxed) == kMostWaiting) return timing;
   timing.place = runtime_->place(stream, per_thread);
+  // Before the first operation a device has nothing to do.
+  if (g_ring != nullptr && !state_->anchors.has(timing.place)) state_->anchors.place(*runtime_, stream, per_thread);
   if (timing.place == kNoPlace || !take_events(timing.place, timing.events)) return timing;
   hold(stream, per_thread);
   if (state_->lead == 0) state_->lead = 1;
@@ -370,7 +475,7 @@ OpenTiming EventTimer::open(Stream stream, bool per_thread) {
   return timing;
 }
 
-void EventTimer::close(const OpenTiming& timing, WatchRow& row, uint32_t level, bool good) {
+void EventTimer::close(const OpenTiming& timing, WatchRow& row, uint32_t level, bool good, uint64_t kept) {
   if (timing.open) {
     const Guard guard(state_->lock);
     const uint32_t count = state_->waiting_count.load(std::memory_order_relaxed);
@@ -381,7 +486,7 @@ void EventTimer::close(const OpenTiming& timing, WatchRow& row, uint32_t level, 
       const bool floor_good = timing.firsts > 0 && runtime_->query(timing.events.first) == EventState::kPending;
       const bool behind = floor_good || runtime_->query(timing.events.before) == EventState::kPending;
       choose_lead(behind);
-      state_->waiting[count] = {timing.events, timing.place, &row, level, timing.firsts + 1, floor_good, behind};
+      state_->waiting[count] = {timing.events, timing.place, &row, level, timing.firsts + 1, floor_good, behind, kept};
       state_->waiting_count.store(count + 1, std::memory_order_relaxed);
       g_table->header.pending.fetch_add(1, std::memory_order_relaxed);
       return;

@@ -60,7 +60,8 @@ class EventTimer {
   /// Puts events in front of an operation.
   OpenTiming open(Stream stream, bool per_thread);
   /// And behind it. `good`: the runtime took the operation. The time goes to the row once the device has passed.
-  void close(const OpenTiming& timing, WatchRow& row, uint32_t level, bool good);
+  /// `kept`: the operation's record in the ring, 0 = none.
+  void close(const OpenTiming& timing, WatchRow& row, uint32_t level, bool good, uint64_t kept);
 
   /// A stream is captured from now on: while there is one, no event of ours is recorded or asked for.
   void begin_capture();
@@ -69,6 +70,9 @@ class EventTimer {
 
   /// After the program has waited for its device.
   void read_after_wait();
+  /// After it has waited for this stream, before the above: now and then it relates the device's clock to the host's,
+  /// for what is kept.
+  void relate_clocks(Stream stream, bool per_thread);
   /// At the process's end, or that of a device.
   void read_last();
   /// Destroys the events that are not in use, and those of operations that have not ended. Nothing is timed after it.

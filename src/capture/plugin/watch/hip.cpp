@@ -437,7 +437,8 @@ Word hook_work(Function* next, Words w, WatchedOperation (*describe)(Words), boo
     return call(next, w);
   }
   if (captured(operation.stream, per_thread)) return call(next, w);  // counted when its graph is launched
-  const int result = watch_work(g_timer, own, operation, per_thread, [&] { return static_cast<int>(call(next, w)); });
+  const int result =
+      watch_work(g_timer, own, operation, per_thread, {}, [&] { return static_cast<int>(call(next, w)); });
   read_at_exit();
   return static_cast<Word>(static_cast<uint32_t>(result));
 }
@@ -467,8 +468,8 @@ Word hook_several(Function* next, Words w, bool (*describe)(Words, uint32_t, Wat
 Word hook_wait(Function* next, Words w, WatchRow* (*row)()) {
   if (t_depth != 0 || !start(reinterpret_cast<const void*>(next))) return call(next, w);
   const Inside inside;
-  return static_cast<Word>(
-      static_cast<uint32_t>(watch_wait(g_timer, row(), [&] { return static_cast<int>(call(next, w)); })));
+  return static_cast<Word>(static_cast<uint32_t>(watch_wait(
+      g_timer, row(), {}, [&] { return static_cast<int>(call(next, w)); }, [] {})));
 }
 
 Word hook_memory(Function* next, Words w, WatchRow* (*row)(), Word (*bytes)(Words)) {

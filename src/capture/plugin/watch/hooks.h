@@ -2,6 +2,7 @@
 #pragma once
 
 #include "capture/plugin/watch/event_timing.h"
+#include "capture/plugin/watch/ring.h"
 #include "capture/plugin/watch/sums.h"
 
 namespace tacho::capture::watch {
@@ -29,10 +30,33 @@ inline void lose_operations(uint64_t count) {
   g_table->header.lost_rows.fetch_add(count, std::memory_order_relaxed);
 }
 
-/// Calls the runtime, counts the operation when it returns 0, and times 1 of N.
+/// What a record in the ring says of a call beside its operation.
+struct KeptBy {
+  uint16_t call = 0;                ///< TACHO_KEPT_CALL
+  uint64_t (*context)() = nullptr;  ///< what the calling thread works in; asked when something is kept
+  Stream stream = nullptr;          ///< of a wait
+  uint8_t flags = 0;                ///< of a wait: event::kWatchWaitsForQueue or kWatchWaitsForAll
+};
+
+/// Calls the runtime, counts the operation when it returns 0, keeps it, and times 1 of N.
 template <typename Call>
-auto watch_work(EventTimer& timer, OwnTime& own, const WatchedOperation& operation, bool per_thread, Call call) {
+auto watch_work(EventTimer& timer, OwnTime& own, const WatchedOperation& operation, bool per_thread, const KeptBy& by,
+                Call forward) {
   uint32_t level = 0;
+  uint64_t kept = 0;
+  const auto call = [&] {
+    const KeptCall keeping;
+    const auto result = forward();
+    if (keeping.kept())
+      kept = keeping.end({.call = by.call,
+                          .row = row_number(*operation.row),
+                          .object = reinterpret_cast<uint64_t>(operation.stream),
+                          .amount = operation.bytes,
+                          .context = by.context != nullptr ? by.context() : 0,
+                          .result = static_cast<int>(result),
+                          .flags = operation.waits ? event::kWatchWaitsForQueue : uint8_t{0}});
+    return result;
+  };
   decltype(call()) result;
   if (__builtin_expect(to_be_timed(*operation.row, level), 0)) {
     own.prepare();
@@ -40,7 +64,8 @@ auto watch_work(EventTimer& timer, OwnTime& own, const WatchedOperation& operati
     own.pause();
     result = call();
     own.resume();
-    timer.close(timing, *operation.row, level, result == 0 && operation.stay == g_stay.load(std::memory_order_relaxed));
+    const bool good = result == 0 && operation.stay == g_stay.load(std::memory_order_relaxed);
+    timer.close(timing, *operation.row, level, good, kept);
   } else {
     own.pause();
     result = call();
@@ -52,25 +77,35 @@ auto watch_work(EventTimer& timer, OwnTime& own, const WatchedOperation& operati
   else
     g_table->header.failed.fetch_add(1, std::memory_order_relaxed);
   own.end();
+  if (operation.waits && result == 0) timer.relate_clocks(operation.stream, per_thread);
   if (operation.waits) timer.read_after_wait();
   return result;
 }
 
-/// Calls the runtime, and counts and times a call that waits, as host time, when it returns 0. `row`: nullptr when the
-/// table is full.
-template <typename Call>
-auto watch_wait(EventTimer& timer, WatchRow* row, Call call) {
+/// Calls the runtime, and counts, keeps and times a call that waits, as host time, when it returns 0. `row`: nullptr
+/// when the table is full. `waited`: called after a successful one, before times are read.
+template <typename Call, typename Waited>
+auto watch_wait(EventTimer& timer, WatchRow* row, const KeptBy& by, Call call, Waited waited) {
   const uint32_t stay = g_stay.load(std::memory_order_relaxed);
   const int64_t from = read_clock(CLOCK_MONOTONIC);
+  const KeptCall keeping;
   const auto result = call();
   const int64_t to = read_clock(CLOCK_MONOTONIC);
   if (stay != g_stay.load(std::memory_order_relaxed)) return result;
+  if (keeping.kept())
+    keeping.end({.kind = WatchRecordKind::kWait,
+                 .call = by.call,
+                 .row = row != nullptr ? row_number(*row) : event::kWatchNoRow,
+                 .object = reinterpret_cast<uint64_t>(by.stream),
+                 .result = static_cast<int>(result),
+                 .flags = by.flags});
   if (row == nullptr) {
     lose_operations(1);
   } else if (result == 0) {
     count_operation(*row, 0);
     add_time(*row, 0, static_cast<uint64_t>(to - from));
   }
+  if (result == 0) waited();
   timer.read_after_wait();
   return result;
 }

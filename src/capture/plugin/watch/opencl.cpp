@@ -20,6 +20,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "capture/plugin/watch/ring.h"
 #include "capture/plugin/watch/sums.h"
 #include "capture/room/handle_map.h"
 #include "capture/room/lock.h"
@@ -49,11 +50,18 @@ struct Queue {
 };
 constinit Slab<Queue> g_queue_slab;
 
+// An operation's record in the ring, and between which moments (CLOCK_MONOTONIC_RAW, ns) the runtime took it.
+struct KeptWork {
+  uint64_t ticket = 0;  // 0: there is none
+  int64_t from = 0, to = 0;
+};
+
 // Operations whose times are to be read when they have ended.
 struct Waiting {
   cl_event event;
   WatchRow* row;
   uint32_t level;
+  KeptWork kept;
 };
 constexpr uint32_t kMostWaiting = 4096;
 
@@ -72,6 +80,21 @@ bool ask(cl_int (*question)(cl_event, cl_uint, size_t, void*, size_t*), cl_event
   return question(event, what, sizeof answer, &answer, nullptr) == CL_SUCCESS;
 }
 
+// The runtime stamps an operation while it takes it: that relates its clock to the host's. Most use the host's own.
+void keep_time(const Waiting& one, cl_ulong start, cl_ulong end) {
+  cl_ulong queued = 0;
+  if (one.kept.ticket == 0 || !ask(g_next.clGetEventProfilingInfo, one.event, CL_PROFILING_COMMAND_QUEUED, queued) ||
+      queued > start)
+    return;
+  const auto stamp = static_cast<int64_t>(queued);
+  constexpr int64_t kSame = 1000;  // ns
+  if (stamp >= one.kept.from - kSame && stamp <= one.kept.to + kSame)
+    return keep_times(one.kept.ticket, static_cast<int64_t>(start), end - start, 0);
+  const int64_t half_width = (one.kept.to - one.kept.from + 1) / 2;
+  keep_times(one.kept.ticket, one.kept.from + half_width + static_cast<int64_t>(start - queued), end - start,
+             static_cast<uint64_t>(half_width));
+}
+
 // True when the operation has ended: then its time is in its row, or among those lost.
 bool read_time(const Waiting& one) {
   cl_int status = CL_QUEUED;
@@ -80,10 +103,12 @@ bool read_time(const Waiting& one) {
   cl_ulong start = 0, end = 0;
   if (known && status == CL_COMPLETE &&
       ask(g_next.clGetEventProfilingInfo, one.event, CL_PROFILING_COMMAND_START, start) &&
-      ask(g_next.clGetEventProfilingInfo, one.event, CL_PROFILING_COMMAND_END, end) && end >= start)
+      ask(g_next.clGetEventProfilingInfo, one.event, CL_PROFILING_COMMAND_END, end) && end >= start) {
     add_time(*one.row, one.level, end - start);
-  else
+    keep_time(one, start, end);
+  } else {
     g_table->header.lost_times.fetch_add(1, std::memory_order_relaxed);
+  }
   g_next.clReleaseEvent(one.event);
   g_table->header.pending.fetch_sub(1, std::memory_order_relaxed);
   return true;
@@ -114,13 +139,13 @@ void read_after_wait() {
 }
 
 // Takes the event over, a reference of it.
-void wait_for_time(cl_event event, WatchRow& row, uint32_t level) {
+void wait_for_time(cl_event event, WatchRow& row, uint32_t level, const KeptWork& kept) {
   read_times(8);
   lock(g_own->waiting_lock);
   const uint32_t count = g_own->waiting_count.load(std::memory_order_relaxed);
   const bool room = count < kMostWaiting;
   if (room) {
-    g_own->waiting[count] = {event, &row, level};
+    g_own->waiting[count] = {event, &row, level, kept};
     g_own->waiting_count.store(count + 1, std::memory_order_relaxed);
     g_table->header.pending.fetch_add(1, std::memory_order_relaxed);
   }
@@ -320,6 +345,10 @@ struct MemberOf<F D::*> {
 template <auto Member>
 using FunctionOf = typename MemberOf<decltype(Member)>::Type;
 
+template <auto Member>
+constinit const char* g_name = "";  // set by install()
+#define TACHO_CALL_OF(member) TACHO_KEPT_CALL(event::Domain::kOpenCL, g_name<member>, "")
+
 template <auto Member, typename F = FunctionOf<Member>>
 struct Hook;
 template <auto Member, typename R, typename... A>
@@ -336,9 +365,8 @@ struct Hook<Member, R (*)(A...)> {
     }
     const bool due = to_be_timed(*operation.row, level);
     if (due && can_be_timed(std::get<0>(std::tie(args...)))) return timed(own, operation, level, args...);
-    own.pause();
-    const auto [result, good] = forward(args...);
-    own.resume();
+    KeptWork kept;
+    const auto [result, good] = forward(own, operation, kept, args...);
     if (stay != g_stay.load(std::memory_order_relaxed)) return result;
     if (due && good) g_table->header.lost_times.fetch_add(1, std::memory_order_relaxed);
     finish(own, operation, good);
@@ -347,14 +375,29 @@ struct Hook<Member, R (*)(A...)> {
 
  private:
   // The result, and whether the runtime took the operation.
-  static std::pair<R, bool> forward(A... args) {
+  static std::pair<R, bool> forward(OwnTime& own, const Operation& operation, KeptWork& kept, A... args) {
+    own.pause();
+    const KeptCall call;
+    const R result = (g_next.*Member)(args...);
+    bool good;
+    cl_int code = CL_SUCCESS;
     if constexpr (std::is_same_v<R, cl_int>) {
-      const R result = (g_next.*Member)(args...);
-      return {result, result == CL_SUCCESS};
+      code = result;
+      good = result == CL_SUCCESS;
     } else {
-      const R result = (g_next.*Member)(args...);
-      return {result, result != nullptr};
+      good = result != nullptr;
+      cl_int* const told = std::get<sizeof...(A) - 1>(std::tie(args...));
+      if (!good) code = told != nullptr ? *told : CL_OUT_OF_RESOURCES;
     }
+    if (call.kept())
+      kept.ticket = call.end({.call = TACHO_CALL_OF(Member),
+                              .row = row_number(*operation.row),
+                              .object = reinterpret_cast<uint64_t>(std::get<0>(std::tie(args...))),
+                              .amount = operation.bytes,
+                              .result = code,
+                              .flags = operation.blocking ? event::kWatchWaitsForQueue : uint8_t{0}});
+    own.resume();
+    return {result, good};
   }
   static void finish(OwnTime& own, const Operation& operation, bool good) {
     if (good)
@@ -371,9 +414,10 @@ struct Hook<Member, R (*)(A...)> {
     auto& wanted = std::get<event_at<A...>()>(std::tie(args...));
     const bool given = wanted != nullptr;
     if (!given) wanted = &event;
-    own.pause();
-    const auto [result, good] = forward(args...);
-    own.resume();
+    KeptWork kept;
+    if (g_ring != nullptr) kept.from = raw_now();
+    const auto [result, good] = forward(own, operation, kept, args...);
+    if (kept.ticket != 0) kept.to = raw_now();
     if (stay != g_stay.load(std::memory_order_relaxed)) {
       if (good && !given && event != nullptr) g_next.clReleaseEvent(event);
       return result;
@@ -383,7 +427,7 @@ struct Hook<Member, R (*)(A...)> {
       g_next.clRetainEvent(event);
     }
     if (good && event != nullptr)
-      wait_for_time(event, *operation.row, level);
+      wait_for_time(event, *operation.row, level, kept);
     else if (good)
       g_table->header.lost_times.fetch_add(1, std::memory_order_relaxed);
     finish(own, operation, good);
@@ -392,6 +436,14 @@ struct Hook<Member, R (*)(A...)> {
 };
 
 // Calls that wait
+
+// The queue whose work has ended afterwards; 0 = only some of it has.
+uint64_t waited_queue(cl_command_queue queue) {
+  return reinterpret_cast<uint64_t>(queue);
+}
+uint64_t waited_queue(cl_uint, const cl_event*) {
+  return 0;
+}
 
 template <auto Member, typename F = FunctionOf<Member>>
 struct Wait;
@@ -402,10 +454,19 @@ struct Wait<Member, cl_int (*)(A...)> {
     if (!g_watched.load(std::memory_order_relaxed)) return (g_next.*Member)(args...);
     const uint32_t stay = g_stay.load(std::memory_order_relaxed);
     const int64_t from = read_clock(CLOCK_MONOTONIC);
+    const KeptCall call;
     const cl_int result = (g_next.*Member)(args...);
     const int64_t to = read_clock(CLOCK_MONOTONIC);
     if (stay != g_stay.load(std::memory_order_relaxed)) return result;
-    if (WatchRow* const at = row(); at == nullptr) {
+    WatchRow* const at = row();
+    if (call.kept())
+      call.end({.kind = WatchRecordKind::kWait,
+                .call = TACHO_CALL_OF(Member),
+                .row = at != nullptr ? row_number(*at) : event::kWatchNoRow,
+                .object = waited_queue(args...),
+                .result = result,
+                .flags = waited_queue(args...) != 0 ? event::kWatchWaitsForQueue : uint8_t{0}});
+    if (at == nullptr) {
       g_table->header.lost_rows.fetch_add(1, std::memory_order_relaxed);
     } else if (result == CL_SUCCESS) {
       count_operation(*at, 0);
@@ -430,7 +491,39 @@ void read_last_times() {
   read_times(kMostWaiting);
 }
 
+// What a queue, and the memory of its context, belong to.
+void keep_device_of(cl_command_queue handle) {
+  if (g_ring == nullptr) return;
+  cl_device_id device = nullptr;
+  cl_context context = nullptr;
+  if (g_next.clGetCommandQueueInfo(handle, CL_QUEUE_DEVICE, sizeof(cl_device_id), &device, nullptr) != CL_SUCCESS ||
+      g_next.clGetCommandQueueInfo(handle, CL_QUEUE_CONTEXT, sizeof(cl_context), &context, nullptr) != CL_SUCCESS)
+    return;
+  char name[128] = "", vendor[64] = "";
+  cl_device_type type = 0;
+  cl_ulong memory = 0;
+  cl_device_id devices[64] = {};
+  size_t bytes = 0;
+  g_next.clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof name, name, nullptr);
+  g_next.clGetDeviceInfo(device, CL_DEVICE_VENDOR, sizeof vendor, vendor, nullptr);
+  g_next.clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof type, &type, nullptr);
+  g_next.clGetDeviceInfo(device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof memory, &memory, nullptr);
+  KeptObject object{
+      .handle = handle, .memory = memory, .domain = event::Domain::kOpenCL, .name = name, .vendor = vendor};
+  if ((type & CL_DEVICE_TYPE_GPU) != 0) object.kind = event::DeviceKind::kGpu;
+  if ((type & CL_DEVICE_TYPE_CPU) != 0) object.kind = event::DeviceKind::kCpu;
+  if ((type & CL_DEVICE_TYPE_ACCELERATOR) != 0) object.kind = event::DeviceKind::kAccelerator;
+  if (g_next.clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof devices, devices, &bytes) == CL_SUCCESS)
+    for (uint32_t i = 0; i < bytes / sizeof(cl_device_id); ++i)
+      if (devices[i] == device) object.device = i;
+  keep_object(object);
+  if (bytes != sizeof(cl_device_id)) return;  // memory of a context of several devices is no one's
+  object.handle = context;
+  keep_object(object);
+}
+
 void keep_queue(cl_command_queue handle, bool forced, const cl_queue_properties* asked) {
+  keep_device_of(handle);
   const Guard guard(g_own->objects);
   // Registered when the runtime has started, so that it runs before the runtime's own end.
   static bool registered = false;
@@ -615,7 +708,16 @@ cl_int CL_API_CALL enqueue_buffer(cl_uint count, cl_command_queue* queues, cl_co
   if (timed) own.prepare();
   cl_event* const where = timed && event == nullptr ? &mine : event;
   own.pause();
+  KeptWork kept;
+  if (timed && g_ring != nullptr) kept.from = raw_now();
+  const KeptCall call;
   const cl_int result = g_next_buffer[Place](count, queues, buffer, waits, wait_list, where);
+  if (call.kept() && row != nullptr)
+    kept.ticket = call.end({.call = TACHO_KEPT_CALL(event::Domain::kOpenCL, "clEnqueueCommandBufferKHR", ""),
+                            .row = row_number(*row),
+                            .object = reinterpret_cast<uint64_t>(count > 0 && queues != nullptr ? queues[0] : nullptr),
+                            .result = result});
+  if (timed && kept.ticket != 0) kept.to = raw_now();
   own.resume();
   if (stay != g_stay.load(std::memory_order_relaxed)) {
     if (result == CL_SUCCESS && timed && event == nullptr) g_next.clReleaseEvent(mine);
@@ -627,7 +729,7 @@ cl_int CL_API_CALL enqueue_buffer(cl_uint count, cl_command_queue* queues, cl_co
     return result;
   }
   if (timed && event != nullptr) g_next.clRetainEvent(*where);
-  if (timed) wait_for_time(*where, *row, level);
+  if (timed) wait_for_time(*where, *row, level, kept);
   if (row != nullptr)
     count_operation(*row, 0);
   else
@@ -660,15 +762,41 @@ void* CL_API_CALL extension(const char* name) {
 
 // Allocations
 
+// What a refused call asked for; 0 = not told.
+template <auto Member, typename... A>
+uint64_t asked_bytes(Of<Member>, const A&...) {
+  return 0;
+}
+uint64_t asked_bytes(Of<&D::clCreateBuffer>, cl_context, cl_mem_flags, size_t bytes, void*, cl_int*) {
+  return bytes;
+}
+uint64_t asked_bytes(Of<&D::clCreateBufferWithProperties>, cl_context, const cl_mem_properties*, cl_mem_flags,
+                     size_t bytes, void*, cl_int*) {
+  return bytes;
+}
+
 template <auto Member, typename F = FunctionOf<Member>>
 struct Allocate;
 template <auto Member, typename... A>
 struct Allocate<Member, cl_mem (*)(A...)> {
   static cl_mem CL_API_CALL call(A... args) {
+    const KeptCall call;
     cl_mem const object = (g_next.*Member)(args...);
+    const uint64_t bytes = object != nullptr ? size_of(object) : 0;
+    WatchRow* const row = TACHO_ROW(kAllocation, "buffers and images");
+    cl_int* const told = std::get<sizeof...(A) - 1>(std::tie(args...));
+    if (call.kept())
+      call.end({.kind = WatchRecordKind::kAllocate,
+                .call = TACHO_CALL_OF(Member),
+                .row = row != nullptr ? row_number(*row) : event::kWatchNoRow,
+                .object = reinterpret_cast<uint64_t>(object),
+                .amount = object != nullptr ? bytes : asked_bytes(Of<Member>{}, args...),
+                .context = reinterpret_cast<uint64_t>(std::get<0>(std::tie(args...))),
+                .result = object != nullptr || told == nullptr ? (object != nullptr ? CL_SUCCESS : CL_OUT_OF_RESOURCES)
+                                                               : *told});
     if (object == nullptr) return object;
-    if (WatchRow* const row = TACHO_ROW(kAllocation, "buffers and images"))
-      count_operation(*row, size_of(object));
+    if (row != nullptr)
+      count_operation(*row, bytes);
     else
       g_table->header.lost_rows.fetch_add(1, std::memory_order_relaxed);
     return object;
@@ -676,20 +804,65 @@ struct Allocate<Member, cl_mem (*)(A...)> {
 };
 
 void* CL_API_CALL allocate_shared(cl_context context, cl_svm_mem_flags flags, size_t bytes, cl_uint alignment) {
+  const KeptCall call;
   void* const at = g_next.clSVMAlloc(context, flags, bytes, alignment);
+  WatchRow* const row = TACHO_ROW(kAllocation, "shared memory");
+  if (call.kept())
+    call.end({.kind = WatchRecordKind::kAllocate,
+              .call = TACHO_CALL_OF(&D::clSVMAlloc),
+              .row = row != nullptr ? row_number(*row) : event::kWatchNoRow,
+              .object = reinterpret_cast<uint64_t>(at),
+              .amount = bytes,
+              .context = reinterpret_cast<uint64_t>(context),
+              .result = at != nullptr ? CL_SUCCESS : CL_MEM_OBJECT_ALLOCATION_FAILURE});
   if (at == nullptr) return at;
-  if (WatchRow* const row = TACHO_ROW(kAllocation, "shared memory"))
+  if (row != nullptr)
     count_operation(*row, bytes);
   else
     g_table->header.lost_rows.fetch_add(1, std::memory_order_relaxed);
   return at;
 }
 
+// The last release frees it, once the commands that use it have ended.
+cl_int CL_API_CALL release_memory(cl_mem object) {
+  cl_uint references = 0;
+  size_t bytes = 0;
+  cl_mem parent = nullptr;
+  bool last = false;
+  if (g_ring != nullptr && object != nullptr) {
+    last =
+        g_next.clGetMemObjectInfo(object, CL_MEM_REFERENCE_COUNT, sizeof references, &references, nullptr) ==
+            CL_SUCCESS &&
+        references == 1 &&
+        g_next.clGetMemObjectInfo(object, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof parent, &parent, nullptr) == CL_SUCCESS &&
+        parent == nullptr;
+    if (last) g_next.clGetMemObjectInfo(object, CL_MEM_SIZE, sizeof bytes, &bytes, nullptr);
+  }
+  const KeptCall call;
+  const cl_int result = g_next.clReleaseMemObject(object);
+  if (last && result == CL_SUCCESS)
+    call.end({.kind = WatchRecordKind::kFree,
+              .call = TACHO_CALL_OF(&D::clReleaseMemObject),
+              .object = reinterpret_cast<uint64_t>(object),
+              .amount = bytes});
+  return result;
+}
+void CL_API_CALL free_shared(cl_context context, void* at) {
+  const KeptCall call;
+  g_next.clSVMFree(context, at);
+  if (at != nullptr)
+    call.end({.kind = WatchRecordKind::kFree,
+              .call = TACHO_CALL_OF(&D::clSVMFree),
+              .object = reinterpret_cast<uint64_t>(at),
+              .context = reinterpret_cast<uint64_t>(context)});
+}
+
 // Starting
 
 void install() {
   g_hooks = g_next;
-#define TACHO_HOOK(name) \
+#define TACHO_HOOK(name)     \
+  g_name<& D::name> = #name; \
   if (g_next.name != nullptr) g_hooks.name = Hook<&D::name>::call
   TACHO_HOOK(clEnqueueNDRangeKernel);
   TACHO_HOOK(clEnqueueTask);
@@ -715,6 +888,7 @@ void install() {
   TACHO_HOOK(clEnqueueSVMMemFill);
 #undef TACHO_HOOK
 #define TACHO_HOOK(name, function) \
+  g_name<& D::name> = #name;       \
   if (g_next.name != nullptr) g_hooks.name = function
   TACHO_HOOK(clFinish, Wait<&D::clFinish>::call);
   TACHO_HOOK(clWaitForEvents, Wait<&D::clWaitForEvents>::call);
@@ -736,6 +910,8 @@ void install() {
   TACHO_HOOK(clCreateImage2D, Allocate<&D::clCreateImage2D>::call);
   TACHO_HOOK(clCreateImage3D, Allocate<&D::clCreateImage3D>::call);
   TACHO_HOOK(clSVMAlloc, allocate_shared);
+  TACHO_HOOK(clReleaseMemObject, release_memory);
+  TACHO_HOOK(clSVMFree, free_shared);
   TACHO_HOOK(clGetExtensionFunctionAddressForPlatform, extension_of_platform);
   TACHO_HOOK(clGetExtensionFunctionAddress, extension);
 #undef TACHO_HOOK

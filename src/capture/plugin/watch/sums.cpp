@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "capture/plugin/watch/ring.h"
 #include "capture/room/lock.h"
 
 namespace tacho::capture::watch {
@@ -59,6 +60,7 @@ void register_process() {
       close(file);
     }
     g_process = &place;
+    use_ring_as(static_cast<uint16_t>(&place - g_table->processes));
     return;
   }
   g_table->header.refused_processes.fetch_add(1, std::memory_order_relaxed);
@@ -68,6 +70,7 @@ void register_process() {
 __attribute__((constructor)) void begin() {
   const char* const path = getenv(event::kWatchVariable);
   if (path == nullptr || *path == '\0') return;
+  open_ring(path);
   if (take_table(path) != nullptr) return;  // tacho has ended: this program outlives it
   g_watched.store(true, std::memory_order_release);
   pthread_atfork(nullptr, nullptr, [] {

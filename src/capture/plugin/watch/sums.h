@@ -116,6 +116,10 @@ inline void count_operation(WatchRow& row, uint64_t bytes) {
 void add_time(WatchRow& row, uint32_t level, uint64_t ns);
 /// A timed operation took `ns` or less.
 void add_bound(WatchRow& row, uint32_t level, uint64_t ns);
+/// The row's place in the table.
+inline uint32_t row_number(const WatchRow& row) {
+  return static_cast<uint32_t>(&row - g_table->rows);
+}
 /// This process uses a runtime that is watched.
 void note_domain(uint32_t domain);
 

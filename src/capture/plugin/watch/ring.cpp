@@ -1,0 +1,214 @@
+// Records in the ring (ring.h). Nothing here allocates from the program's heap, waits or throws.
+#include "capture/plugin/watch/ring.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "event/watch_table.h"
+
+namespace tacho::capture::watch {
+
+constinit event::WatchRing* g_ring = nullptr;
+
+namespace {
+
+constinit uint16_t g_number = 0;  // of this process in the table
+constinit uint64_t g_last = 0;    // header.records - 1
+__attribute__((tls_model("initial-exec"))) constinit thread_local uint32_t t_tid = 0;
+
+uint32_t thread_id() {
+  if (__builtin_expect(t_tid == 0, 0)) t_tid = static_cast<uint32_t>(syscall(SYS_gettid));
+  return t_tid;
+}
+
+// A record that is being written: readers see no ticket in it until it is published.
+event::WatchRecord& begin_record(uint64_t ticket) {
+  event::WatchRecord& record = g_ring->records[(ticket - 1) & g_last];
+  record.ticket.store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  record.tid = thread_id();
+  record.process = g_number;
+  return record;
+}
+uint64_t take_tickets(uint32_t count) {
+  return g_ring->header.head.fetch_add(count, std::memory_order_relaxed) + 1;
+}
+void publish(event::WatchRecord& record, uint64_t ticket) {
+  record.ticket.store(ticket, std::memory_order_release);
+}
+
+void copy_text(char* to, size_t room, std::string_view text) {
+  const size_t size = text.size() < room - 1 ? text.size() : room - 1;
+  if (size > 0) memcpy(to, text.data(), size);
+  memset(to + size, 0, room - size);
+}
+
+}  // namespace
+
+void open_ring(const char* table) {
+  char path[512];
+  const int size = snprintf(path, sizeof path, "%s%s", table, event::kWatchRingEnding);
+  if (size <= 0 || static_cast<size_t>(size) >= sizeof path) return;
+  const int file = open(path, O_RDWR | O_CLOEXEC);
+  if (file < 0) return;
+  struct stat status {};
+  void* at = MAP_FAILED;
+  size_t bytes = 0;
+  if (fstat(file, &status) == 0 && status.st_size >= static_cast<off_t>(sizeof(event::WatchRing))) {
+    bytes = static_cast<size_t>(status.st_size);
+    at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  }
+  close(file);
+  if (at == MAP_FAILED) return;
+  auto* const ring = static_cast<event::WatchRing*>(at);
+  const uint64_t records = ring->header.records;
+  if (ring->header.magic != event::kWatchRingMagic || ring->header.size != bytes || records == 0 ||
+      (records & (records - 1)) != 0 || records > bytes / sizeof(event::WatchRecord) ||
+      event::watch_ring_bytes(records) > bytes) {
+    munmap(at, bytes);
+    return;
+  }
+  g_last = records - 1;
+  g_ring = ring;
+}
+
+void use_ring_as(uint16_t process) {
+  g_number = process;
+  t_tid = 0;  // this may be a forked child
+}
+
+uint16_t call_number(event::Domain domain, const char* name, const char* version) {
+  if (g_ring == nullptr) return 0;
+  char whole[sizeof event::WatchCall::name];
+  snprintf(whole, sizeof whole, "%s%s", name, version);
+  for (uint32_t i = 0; i < event::kWatchCalls; ++i) {
+    event::WatchCall& call = g_ring->calls[i];
+    uint32_t state = call.state.load(std::memory_order_acquire);
+    if (state == event::WatchRow::kFree && call.state.compare_exchange_strong(state, event::WatchRow::kTaken)) {
+      call.domain = static_cast<uint32_t>(domain);
+      copy_text(call.name, sizeof call.name, whole);
+      call.state.store(event::WatchRow::kReady, std::memory_order_release);
+      return static_cast<uint16_t>(i + 1);
+    }
+    // Another process may be filling it: then the name gets a second place.
+    if (state == event::WatchRow::kReady && call.domain == static_cast<uint32_t>(domain) &&
+        strcmp(call.name, whole) == 0)
+      return static_cast<uint16_t>(i + 1);
+  }
+  g_ring->header.lost_calls.fetch_add(1, std::memory_order_relaxed);
+  return 0;
+}
+
+void keep_object(const KeptObject& object) {
+  if (g_ring == nullptr || object.handle == nullptr) return;
+  const auto handle = reinterpret_cast<uint64_t>(object.handle);
+  event::WatchObject* place = nullptr;
+  for (event::WatchObject& each : g_ring->objects) {
+    uint32_t state = each.state.load(std::memory_order_acquire);
+    if (state == event::WatchRow::kFree && each.state.compare_exchange_strong(state, event::WatchRow::kTaken)) {
+      place = &each;
+      break;
+    }
+    if (state != event::WatchRow::kReady || each.handle != handle || each.process != g_number) continue;
+    // The runtime gave the handle out once more.
+    if (!each.state.compare_exchange_strong(state, event::WatchRow::kTaken)) continue;
+    place = &each;
+    break;
+  }
+  if (place == nullptr) {
+    g_ring->header.lost_objects.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  place->process = g_number;
+  place->device = static_cast<uint16_t>(object.device);
+  place->handle = handle;
+  place->memory = object.memory;
+  place->domain = static_cast<uint32_t>(object.domain);
+  place->kind = static_cast<uint32_t>(object.kind);
+  copy_text(place->name, sizeof place->name, object.name);
+  copy_text(place->vendor, sizeof place->vendor, object.vendor);
+  place->state.store(event::WatchRow::kReady, std::memory_order_release);
+}
+
+uint64_t KeptCall::write(const KeptFacts& facts) const {
+  const uint64_t end = ring_ticks();
+  const uint64_t ticket = take_tickets(1);
+  event::WatchRecord& record = begin_record(ticket);
+  record.start = start_;
+  record.end = end;
+  record.object = facts.object;
+  record.amount = facts.amount;
+  record.context = facts.context;
+  record.row = facts.row;
+  record.call = facts.call;
+  record.kind = facts.kind;
+  record.flags = facts.flags;
+  record.result = static_cast<int16_t>(facts.result);
+  publish(record, ticket);
+  return ticket;
+}
+
+void keep_times(uint64_t of, int64_t start, uint64_t ns, uint64_t half_width) {
+  if (g_ring == nullptr || of == 0) return;
+  const uint64_t ticket = take_tickets(1);
+  event::WatchRecord& record = begin_record(ticket);
+  record.start = static_cast<uint64_t>(start);
+  record.end = static_cast<uint64_t>(start) + ns;
+  record.of = of;
+  record.amount = half_width;
+  record.context = 0;
+  record.row = event::kWatchNoRow;
+  record.call = 0;
+  record.kind = WatchRecordKind::kTimes;
+  record.flags = 0;
+  record.result = 0;
+  publish(record, ticket);
+}
+
+void keep_marker(WatchRecordKind kind, std::string_view text) {
+  if (g_ring == nullptr) return;
+  const uint64_t time = ring_ticks();
+  const size_t first = text.size() < event::kWatchMarkTextBytes ? text.size() : event::kWatchMarkTextBytes;
+  const size_t rest = text.size() - first;
+  auto more = static_cast<uint32_t>((rest + event::kWatchTextBytes - 1) / event::kWatchTextBytes);
+  if (more > event::kWatchTextRecords) more = event::kWatchTextRecords;
+  // Adjacent tickets, so that a reader finds the text behind its marker.
+  const uint64_t ticket = take_tickets(1 + more);
+  event::WatchRecord& record = begin_record(ticket);
+  record.start = time;
+  memset(record.text, 0, sizeof record.text);
+  if (first > 0) memcpy(record.text, text.data(), first);
+  record.context = text.size();
+  record.row = event::kWatchNoRow;
+  record.call = 0;
+  record.kind = kind;
+  record.flags = static_cast<uint8_t>(more);
+  record.result = 0;
+  publish(record, ticket);
+  for (uint32_t i = 0; i < more; ++i) {
+    const std::string_view part = text.substr(first + i * event::kWatchTextBytes, event::kWatchTextBytes);
+    event::WatchRecord& further = begin_record(ticket + 1 + i);
+    further.kind = WatchRecordKind::kText;
+    further.flags = 0;
+    further.row = event::kWatchNoRow;
+    char* const words[] = {reinterpret_cast<char*>(&further.start), further.text,
+                           reinterpret_cast<char*>(&further.context)};
+    // Text lies in start, text and context: 8 + 24 + 8 bytes.
+    const size_t sizes[] = {8, event::kWatchMarkTextBytes, 8};
+    size_t at = 0;
+    for (size_t k = 0; k < 3; ++k) {
+      const size_t size = at >= part.size() ? 0 : part.size() - at < sizes[k] ? part.size() - at : sizes[k];
+      memset(words[k], 0, sizes[k]);
+      if (size > 0) memcpy(words[k], part.data() + at, size);
+      at += size;
+    }
+    publish(further, ticket + 1 + i);
+  }
+}
+
+}  // namespace tacho::capture::watch

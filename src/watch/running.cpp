@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "attach/intruder.h"
 #include "attach/remote_memory.h"
@@ -62,7 +64,10 @@ class RunningWatch {
     programs.ended = [&] {
       attach::release_late_threads();
       const double passed = static_cast<double>(raw_now() - begin) * 1e-9;
-      return asked_to_end(signals) || all_gone() || (options_.duration_s > 0 && passed >= options_.duration_s);
+      if (asked_to_end(signals) || all_gone() || (options_.duration_s > 0 && passed >= options_.duration_s))
+        return true;
+      look_for_more(segment);
+      return false;
     };
     programs.leave = [&] {
       attach::at_step("leaving");
@@ -85,6 +90,7 @@ class RunningWatch {
         left_.push_back(fmt::format("process {} was left out: {}", pid, why));
       };
       auto facts = attach::look_at(pid);
+      if (facts) known_.emplace(facts->pid, facts->started);
       if (!facts)
         leave_out(facts.error().message);
       else if (const Status good = attach::permitted_to_attach(*facts); !good)
@@ -120,27 +126,60 @@ class RunningWatch {
   }
 
   Status enter_all(WatchSegment& segment) {
+    std::string refused;
+    for (const TargetFacts& target : targets_) {
+      const Status entered = enter_one(target, segment);
+      if (entered) continue;
+      refused = entered.error().message;
+      left_.push_back(fmt::format("process {} was left out: {}", target.pid, refused));
+    }
+    if (guests_.empty()) return fail("{}", refused);
+    return {};
+  }
+
+  Status enter_one(const TargetFacts& target, WatchSegment& segment) {
     attach::EnterRequest request;
     request.library = library_;
     request.entry = event::kWatchEntry;
     request.pool = segment.path().substr(root_.size());
-    std::string refused;
-    for (const TargetFacts& target : targets_) {
-      const bool seen = same_file(library_, fmt::format("/proc/{}/root{}", target.pid, library_));
-      request.inner_library = seen ? library_ : std::string();
-      const auto entered = attach::enter(target, request);
-      if (!entered) {
-        refused = entered.error().message;
-        left_.push_back(fmt::format("process {} was left out: {}", target.pid, refused));
+    const bool seen = same_file(library_, fmt::format("/proc/{}/root{}", target.pid, library_));
+    request.inner_library = seen ? library_ : std::string();
+    TACHO_ASSIGN(const attach::EnterResult entered, attach::enter(target, request));
+    segment.set_pid(static_cast<uint32_t>(target.inner_pid), static_cast<uint32_t>(target.pid));
+    stopped_s_ = std::max(stopped_s_, entered.stopped_s);
+    auto memory = attach::RemoteMemory::open(target.pid);
+    guests_.push_back({target, memory ? std::optional(std::move(*memory)) : std::nullopt});
+    return {};
+  }
+
+  // Processes that have come since. Those that are there at two looks are entered: not what ends at once.
+  void look_for_more(WatchSegment& segment) {
+    constexpr int64_t kBetween = 1'000'000'000;
+    if (!options_.meant || raw_now() - looked_ < kBetween) return;
+    looked_ = raw_now();
+    std::set<std::pair<pid_t, uint64_t>> fresh;
+    for (const pid_t pid : options_.meant()) {
+      const auto facts = attach::look_at(pid);
+      if (!facts || known_.count({pid, facts->started}) != 0) continue;
+      if (fresh_.count({pid, facts->started}) == 0) {
+        fresh.emplace(pid, facts->started);
         continue;
       }
-      segment.set_pid(static_cast<uint32_t>(target.inner_pid), static_cast<uint32_t>(target.pid));
-      stopped_s_ = std::max(stopped_s_, entered->stopped_s);
-      auto memory = attach::RemoteMemory::open(target.pid);
-      guests_.push_back({target, memory ? std::optional(std::move(*memory)) : std::nullopt});
+      known_.emplace(pid, facts->started);
+      const std::string sentence = enter_late(*facts, segment);
+      if (options_.entered) options_.entered({sentence});
     }
-    if (guests_.empty()) return fail("{}", refused);
-    return {};
+    fresh_ = std::move(fresh);
+  }
+
+  std::string enter_late(const TargetFacts& target, WatchSegment& segment) {
+    Status good = attach::permitted_to_attach(target);
+    if (good && !see_the_same(targets_.front(), target))
+      good =
+          fail("it does not see the same files as process {} (containers); watch it by itself", targets_.front().pid);
+    if (good) good = enter_one(target, segment);
+    return good ? fmt::format("watching process {} ({}), too", target.pid, target.name)
+                : fmt::format("process {} was left out: {}", target.pid, good.error().message);
   }
 
   // "watching process 4711 after 0.03 s; a thread of it was stopped for 0.9 ms"
@@ -201,6 +240,8 @@ class RunningWatch {
   std::vector<std::string> left_;
   std::string library_, root_;
   double stopped_s_ = 0;
+  std::set<std::pair<pid_t, uint64_t>> known_, fresh_;  // by number and start: entered or left out; seen once
+  int64_t looked_ = raw_now();
 };
 
 }  // namespace

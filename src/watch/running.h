@@ -14,7 +14,10 @@ struct RunningOptions {
   WatchOptions watch;            ///< without a command
   std::vector<pid_t> processes;  ///< at least one
   double duration_s = 0;         ///< 0: until a signal or the processes' end
-  /// Called once, when tacho is in the processes, with what is to be said about them, a sentence each.
+  /// Asked now and then: all that are meant at this moment. Those that have come are entered, too, once they have lived
+  /// for a while. Empty: none are.
+  std::function<std::vector<pid_t>()> meant = {};
+  /// Called when tacho is in the processes, and in each that comes later, with a sentence each of what is to be said.
   std::function<void(const std::vector<std::string>& sentences)> entered;
 };
 

@@ -344,7 +344,9 @@ int run_running_on_page(WatchRequest& request, watch::RunningOptions& running) {
   if (!opened) return complain(kBadInput, opened.error().message);
   std::unique_ptr<watch::WatchPage> page = std::move(*opened);
   std::vector<std::string> said;
-  running.entered = [&](const std::vector<std::string>& sentences) { said = sentences; };
+  running.entered = [&](const std::vector<std::string>& sentences) {
+    said.insert(said.end(), sentences.begin(), sentences.end());
+  };
   running.watch.step = [&] {
     if (!page->keys()) return;
     page->draw_again();
@@ -370,8 +372,15 @@ int run_running(WatchRequest& request) {
   watch::RunningOptions running;
   running.processes = chosen->numbers;
   running.duration_s = request.duration;
-  const auto entered = [&](const std::vector<std::string>& sentences) {
+  const attach::ProcessChoice& choice = request.choice;
+  if (!choice.names.empty() || !choice.cgroups.empty() || !choice.containers.empty() || choice.children)
+    running.meant = [&choice] {
+      const auto now = attach::choose(choice);
+      return now ? now->numbers : std::vector<pid_t>();
+    };
+  if (!request.page)
     for (const std::string& sentence : chosen->left_out) complain(kOk, sentence);
+  const auto entered = [&](const std::vector<std::string>& sentences) {
     if (request.quiet) return;
     for (const std::string& sentence : sentences) complain(kOk, sentence);
   };

@@ -100,10 +100,13 @@ struct WatchRow {
   std::atomic<uint64_t> buckets[kWatchBuckets];  ///< timed, each weighted by 2^level: an estimate of all
 };
 
+/// As a domain of a process: a runtime that is watched only in programs that tacho starts, while this one ran before.
+inline constexpr uint32_t kWatchUnseen = 31;
+
 /// One program that has libtacho-watch.so.
 struct WatchProcess {
   std::atomic<uint32_t> pid;       ///< 0: free
-  std::atomic<uint32_t> domains;   ///< 1 << event::Domain of the runtimes that are watched
+  std::atomic<uint32_t> domains;   ///< 1 << event::Domain of the runtimes that are watched, and kWatchUnseen
   std::atomic<uint32_t> ended;     ///< 1: in order
   char name[16];                   ///< as the kernel knows it
   std::atomic<uint32_t> forks;     ///< children since tacho came to it while it ran: they are not watched

@@ -29,6 +29,10 @@ uint64_t value_of(const std::atomic<uint64_t>& word) {
 // where nothing closer is known, all of it is in the interval.
 constexpr double kBesideEvents = 2500;
 
+uint32_t watched_domains(const event::WatchProcess& process) {
+  return process.domains.load(std::memory_order_relaxed) & ~(uint32_t{1} << event::kWatchUnseen);
+}
+
 constexpr std::string_view kPrefix = "tacho-watch-";
 
 // Removes tables of this user that no tacho holds.
@@ -215,8 +219,7 @@ double WatchSegment::taken() const {
   uint32_t active = 0;
   for (const event::WatchProcess& process : table_->processes) {
     if (process.pid.load(std::memory_order_relaxed) == 0) break;
-    if (process.domains.load(std::memory_order_relaxed) != 0 && process.ended.load(std::memory_order_relaxed) == 0)
-      ++active;
+    if (watched_domains(process) != 0 && process.ended.load(std::memory_order_relaxed) == 0) ++active;
   }
   const event::WatchHeader& header = table_->header;
   return static_cast<double>(value_of(header.prepared_time) + value_of(header.device_time)) * 1e-9 /
@@ -238,7 +241,8 @@ WatchSnapshot WatchSegment::snapshot(double seconds) const {
     WatchedProcess one;
     one.pid = pid;
     one.name.assign(process.name, strnlen(process.name, sizeof process.name));
-    one.uses_devices = process.domains.load(std::memory_order_relaxed) != 0;
+    one.uses_devices = watched_domains(process) != 0;
+    one.unseen_runtime = (process.domains.load(std::memory_order_relaxed) >> event::kWatchUnseen) != 0;
     one.ended = process.ended.load(std::memory_order_relaxed) != 0;
     one.launches = value_of(process.launches);
     one.copied_bytes = value_of(process.bytes);

@@ -206,6 +206,21 @@ class OpenCl(Running):
         self.assertEqual(sums(moment, "kernel"), {"mix_up": 70})
         self.assertEqual(len(moment["processes"]), 2)
 
+    def test_processes_that_come_later(self):
+        shell = subprocess.Popen(["sh", "-c", f"sleep 4; {TOLD}; true"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=self.folder)
+        self.addCleanup(shell.stdout.close)
+        self.addCleanup(shell.wait)
+        self.addCleanup(shell.stdin.close)
+        watch = Watcher(self, shell.pid, "--children")
+        self.assertEqual(shell.stdout.readline(), "ready\n")
+        self.assertIn("(opencl_told), too", watch.process.stderr.readline())
+        shell.stdin.write("run 70\n")
+        shell.stdin.flush()
+        self.assertEqual(shell.stdout.readline(), "done\n")
+        moment = watch.end()
+        self.assertEqual(sums(moment, "kernel"), {"mix_up": 70})
+        self.assertEqual([process["name"] for process in moment["processes"]][::2], ["sh", "opencl_told"])  # between them sleep
+
     def test_it_ends_with_the_program(self):
         program = self.start(TOLD)
         watch = Watcher(self, program.pid)
@@ -645,6 +660,15 @@ class Refusals(Running):
         program.process.send_signal(signal.SIGSTOP)
         self.wait_until(lambda: pathlib.Path(f"/proc/{program.pid}/stat").read_text().split(")")[1].split()[0] == "T")
         self.one_sentence(self.watch(program.pid), str(program.pid), "stopped")
+
+    def test_a_runtime_that_is_watched_only_from_the_start(self):
+        source = self.folder / "hip.c"
+        source.write_text("int hipGetDevice(int* device) { *device = 0; return 0; }\n")
+        self.run_command("cc", "-shared", "-fPIC", "-Wl,-soname,libamdhip64.so.6", "-o", "libamdhip64.so.6", source)
+        program = self.start("/usr/bin/python3", "-c", "import ctypes, sys; ctypes.CDLL('./libamdhip64.so.6'); print('ready', flush=True); sys.stdin.readline()")
+        moment = Watcher(self, program.pid).end()
+        self.assertTrue(any("sees only in programs that it starts" in note for note in moment["notes"]), moment["notes"])
+        self.assertFalse(moment["processes"][0]["uses_devices"])
 
     def test_a_program_without_a_device(self):
         program = self.start("sh", "-c", "echo ready; while :; do sleep 0.05; done")

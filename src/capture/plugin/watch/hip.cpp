@@ -83,6 +83,8 @@ struct Inside {
   Inside& operator=(const Inside&) = delete;
 };
 
+constexpr const char* kLibraries[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"};
+
 // HIP's function of that name; `near` lies in a library that uses HIP or is HIP.
 void* find_function(const char* name, const void* near) {
   void* found = real_dlsym(RTLD_NEXT, name);
@@ -93,8 +95,7 @@ void* find_function(const char* name, const void* near) {
       dlclose(handle);
     }
   };
-  for (const char* const library : {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"})
-    look(library);
+  for (const char* const library : kLibraries) look(library);
   Dl_info at{};
   if (near != nullptr && dladdr(near, &at) != 0) look(at.dli_fname);
   return found != nullptr && is_own(found) ? nullptr : found;
@@ -174,7 +175,7 @@ bool start(const void* near) {
   static constinit LockWord starting{0};
   const Guard guard(starting);
   if (g_ready.load(std::memory_order_relaxed)) return true;
-  if (!g_watched.load(std::memory_order_acquire)) return false;
+  if (g_late || !g_watched.load(std::memory_order_acquire)) return false;
 #define TACHO_FIND(name) g_hip.name = reinterpret_cast<decltype(g_hip.name)>(find_function(#name, near))
   TACHO_FIND(hipPeekAtLastError);
   TACHO_FIND(hipGetLastError);
@@ -620,8 +621,18 @@ void entry_given(int result, Words w) {
 
 }  // namespace
 
+bool end_hip() {
+  g_ready.store(false, std::memory_order_release);
+  for (const char* const library : kLibraries)
+    if (void* const handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD)) {
+      dlclose(handle);
+      return true;
+    }
+  return false;
+}
+
 void* hooked_hip_symbol(const char* symbol, void* found) {
-  if (!g_watched.load(std::memory_order_relaxed) || is_own(found)) return found;
+  if (g_late || !g_watched.load(std::memory_order_relaxed) || is_own(found)) return found;
   const HookedFunction* const function = hooked_function(symbol);
   if (function == nullptr) return found;
   void* known = nullptr;

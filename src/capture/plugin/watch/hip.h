@@ -7,4 +7,8 @@ namespace tacho::capture::watch {
 /// it, or `found`.
 void* hooked_hip_symbol(const char* symbol, void* found);
 
+/// From now on hooks only pass calls on: in a program that ran before tacho came, HIP is not watched. Whether it is
+/// loaded.
+bool end_hip();
+
 }  // namespace tacho::capture::watch

@@ -12,6 +12,7 @@
 
 #include "capture/attach_answer.h"
 #include "capture/plugin/watch/cuda.h"
+#include "capture/plugin/watch/hip.h"
 #include "capture/plugin/watch/opencl.h"
 #include "capture/plugin/watch/slots.h"
 #include "capture/plugin/watch/sums.h"
@@ -53,6 +54,7 @@ uint64_t loads() {
 
 // Puts hooks in where there are none yet. Why not, if a runtime refuses.
 const char* look() {
+  if (end_hip()) note_domain(event::kWatchUnseen);
   const char* const why = enter_opencl();
   SlotHook driver[kMostSlotHooks] = {};
   size_t count = driver_hooks(driver);

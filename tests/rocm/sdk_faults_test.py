@@ -42,6 +42,13 @@ class SdkFaults(faults_test.Faults):
         self.assertEqual((result.returncode, len(ledger.kernels)), (128 + 14, 4))
         self.assertEqual(len(self.dispatches()) + dict(self.losses())["in flight when the process ended"], 5)
 
+    def test_out_of_memory(self):
+        """Records of rocprofiler-sdk do not tell what a call returned: the program's own words are all there is."""
+        result, _ = self.as_alone(self.program("memory"), fault="out-of-memory@2")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"out of memory", result.stderr)
+        self.assertEqual(self.notes(), [])
+
     def test_exit_while_a_kernel_takes_its_time(self):
         """HIP's own end waits for kernels that the program did not wait for, and so does a traced program: nothing is cut off."""
         result, ledger = self.as_alone(self.program("ends"), "late", fault="long@5:4000")

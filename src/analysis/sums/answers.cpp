@@ -44,7 +44,7 @@ struct SumChange {
     const double error_a = *before->chance_ns() / static_cast<double>(before->count) / *a,
                  error_b = *after->chance_ns() / static_cast<double>(after->count) / *a;
     const double ratio = *b / *a;
-    return Relative{ratio - 1, std::hypot(error_b, ratio * error_a)};
+    return Relative{ratio - 1, std::sqrt(error_b * error_b + ratio * ratio * error_a * error_a)};
   }
   // More than chance, also if it is the largest of `names` changes (Bonferroni).
   bool certain(size_t names) const {

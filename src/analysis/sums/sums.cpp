@@ -148,7 +148,7 @@ std::optional<double> SumRow::chance_ns() const {
 std::optional<double> SumRow::interval_ns() const {
   const auto chance = chance_ns();
   if (!chance) return std::nullopt;
-  return std::hypot(*chance, 2 * common_ns);
+  return std::sqrt(*chance * *chance + 4 * common_ns * common_ns);
 }
 
 bool holds_sums(const trace::Trace& trace) {

@@ -37,8 +37,8 @@ void add_statistics(std::string& out, std::string_view name, const analysis::Sum
 /// The trace's facts about an agent, by the names of agent_info's columns ("Cu_Count"). Omits unknown ones.
 std::vector<std::pair<std::string_view, uint64_t>> agent_facts(const trace::Trace& trace, const walk::Agent& agent);
 std::string agent_info(const trace::Trace& trace, const walk::Agents& agents);
-/// process_info.csv, tacho's own: "Kind","Id","Facts" with the origin (format/import/origin.h) of the process, by its pid,
-/// and of its agents, by Logical_Node_Id. It tells what rocprofv3's files have no place for.
+/// process_info.csv, tacho's own: "Kind","Id","Facts" with the origin (format/import/origin.h) of the process, by its
+/// pid, and of its agents, by Logical_Node_Id. It tells what rocprofv3's files have no place for.
 std::string process_info(const trace::Trace& trace, const walk::Agents& agents, int64_t process);
 
 }  // namespace tacho::format::csv

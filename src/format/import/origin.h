@@ -16,7 +16,8 @@ std::string process_origin(const trace::Trace& trace, int64_t process);
 /// {"index": 1, "name": "NVIDIA H200", "vendor": ..., "architecture": ..., "uuid": ...}, of a row of table device.
 std::string device_origin(const trace::Trace& trace, int64_t device);
 
-/// Gives the row of a process or device what such an object tells. Other text, and members that it lacks, change nothing.
+/// Gives the row of a process or device what such an object tells. Other text, and members that it lacks, change
+/// nothing.
 void set_process_origin(trace::TraceWriter& writer, int64_t process, std::string_view origin);
 void set_device_origin(trace::TraceWriter& writer, int64_t device, std::string_view origin);
 

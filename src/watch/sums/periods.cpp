@@ -35,7 +35,7 @@ void add_to(PeriodSum& into, const PeriodSum& from) {
   into.timed += from.timed;
   into.untold += from.untold;
   into.time_ns += from.time_ns;
-  into.error_ns = std::hypot(into.error_ns, from.error_ns);
+  into.error_ns = std::sqrt(into.error_ns * into.error_ns + from.error_ns * from.error_ns);
   into.common_ns += from.common_ns;
 }
 
@@ -153,7 +153,7 @@ void SumPeriods::share_row(SumPeriod& period, size_t most_rows) {
                                     : a.series < b.series;
     });
     std::map<uint32_t, PeriodSum> shared;
-    const auto first = period.sums.begin() + static_cast<std::ptrdiff_t>(most_rows);
+    const auto first = period.sums.begin() + static_cast<ptrdiff_t>(most_rows);
     for (auto each = first; each != rest; ++each) {
       const WatchKind kind = series_[each->series].kind;
       const uint32_t series = series_of(kind, kind == WatchKind::kKernel ? kOtherKernels : "(other graphs)", "");

@@ -100,8 +100,8 @@ Result<std::optional<CounterPlan>> plan_counters(const InputJob& job) {
   CounterPlan result;
   result.chosen = std::move(*chosen);
   const counter::Provider& provider = *result.chosen.provider;
-  // In the fewest passes, as every dispatch gets all of them: also where the device replays kernels for all passes of one
-  // plan, and another plan would be another run of the program.
+  // In the fewest passes, as every dispatch gets all of them: also where the device replays kernels for all passes of
+  // one plan, and another plan would be another run of the program.
   const bool together = grouped || (replay && provider.replays_by_default());
   std::vector<std::vector<std::string>> groups = job.counter_groups;
   if (groups.empty()) groups.push_back(given.list("pmc"));

@@ -38,6 +38,7 @@ STABLE = re.compile(r"tacho merge rank\?|tacho query --explain run\.rpd|tacho ra
 ELSEWHERE = {
     "a GPU": re.compile(r"workloads/train/H200|decode\.py|decode\.tacho|long\.tacho|--device 1\b|-p out-profile"),
     "programs of that name (attach_test.py has these)": re.compile(r"tacho attach --name|/debug/tacho"),
+    "a file of that hour (watch_sums_test.py has these)": re.compile(r"--before 14:00"),
     "DuckDB's or ClickHouse's program": re.compile(r"\| (duckdb|clickhouse) "),
 }
 # The number of the process that pages attach to: a program that runs while they are tried has it here.
@@ -157,6 +158,8 @@ class Examples(harness.Case):
         tacho("sys", "sample", "-o", "train.tacho", "--", harness.DEBIAN_PYTHON, "train.py")
         for name in ("before.tacho", "after.tacho", "run.tacho", "all.tacho", "t.tacho"):
             shutil.copy(world / "app.tacho", world / name)
+        tacho("watch", "-o", "watch.tacho", "--", "./app")
+        shutil.copy(world / "app.tacho", world / "watch-signal.tacho")
         tacho("convert", "rank3.json.gz", "rank3.tacho")
         tacho("export", "app.tacho", "-f", "pftrace")
         tacho("export", "app.tacho", "-f", "rocpd", "-o", "results.db")

@@ -154,8 +154,10 @@ class Exporter {
     info->write(agent_info(trace_, agents_));
     // Of a trace with one process the files tell all but its rank.
     const int64_t process = std::max<int64_t>(options_.process, 1);
-    if (trace_.rows(Table::kProcess) > process &&
-        (options_.process != 0 || trace_.cell(Table::kProcess, process, column::Process::rank) != kUnknown)) {
+    const int64_t processes = trace_.rows(Table::kProcess);  // and row 0
+    if (options_.owners && processes > process &&
+        ((options_.process != 0 && processes > 2) ||
+         trace_.cell(Table::kProcess, process, column::Process::rank) != kUnknown)) {
       TACHO_ASSIGN(OutputFile* const whose, open("process_info"));
       whose->write(process_info(trace_, agents_, process));
     }

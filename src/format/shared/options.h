@@ -17,6 +17,7 @@ struct ExportOptions : walk::EventFilter, walk::Naming {
   bool kernel_rename = false;  // kernels take the name of the innermost marker around them
   bool extra_columns = false;  // csv: columns that rocprofv3 does not have
   bool statistics = false;     // csv: also *_stats.csv files
+  bool owners = true;          // csv: also process_info.csv, of traces with several processes or a rank
   uint64_t minimum_bytes = 0;  // csv: write no file if all together would be smaller
   int rpd_schema = 2;
   bool gpu_model = true;                        // pftrace: device work in Perfetto's model of GPUs, not as slices

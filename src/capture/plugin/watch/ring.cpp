@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "event/watch_table.h"
 
 namespace tacho::capture::watch {
@@ -191,7 +193,8 @@ void keep_marker(WatchRecordKind kind, std::string_view text) {
   record.result = 0;
   publish(record, ticket);
   for (uint32_t i = 0; i < more; ++i) {
-    const std::string_view part = text.substr(first + i * event::kWatchTextBytes, event::kWatchTextBytes);
+    const size_t from = first + i * event::kWatchTextBytes;  // of text, which goes beyond it
+    const std::string_view part(text.data() + from, std::min<size_t>(text.size() - from, event::kWatchTextBytes));
     event::WatchRecord& further = begin_record(ticket + 1 + i);
     further.kind = WatchRecordKind::kText;
     further.flags = 0;

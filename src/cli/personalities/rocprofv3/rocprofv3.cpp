@@ -496,6 +496,7 @@ Status write_outputs(const trace::Trace& trace, const Given& given, Plan& plan) 
       say(plan, kWarning,
           fmt::format("files {}_* exist: those of process {} are called {}_*", wanted, facts.pid, place.prefix));
     plan.options.process = process;
+    plan.options.owners = false;  // the files are rocprofv3's
     std::vector<std::string> written;
     if (plan.sampled && process == processes.front()) {
       const auto writes = [&](std::string_view name) {

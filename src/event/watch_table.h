@@ -4,7 +4,7 @@
 //
 //   TACHO_WATCH=/dev/shm/tacho-watch-<random>, mode 0600
 //   ┌───────────────┬────────────────────┬──────────────────────────────────────────────┐
-//   │ header, 4 KiB │ 256 processes × 64 │ 2048 rows below 3 KiB; row 0: other kernels  │
+//   │ header, 4 KiB │ 256 processes × 64 │ 2048 rows below 3 KiB; row 0: other kernels  │ and 8192 parts of graphs
 //   └───────────────┴────────────────────┴──────────────────────────────────────────────┘
 #pragma once
 
@@ -103,6 +103,16 @@ struct WatchRow {
 /// As a domain of a process: a runtime that is watched only in programs that tacho starts, while this one ran before.
 inline constexpr uint32_t kWatchUnseen = 31;
 
+/// What a graph launches each time. Graphs with the same parts share a row.
+struct WatchPart {
+  std::atomic<uint32_t> graph;   ///< its row; 0: not filled yet
+  std::atomic<uint32_t> kernel;  ///< the kernel's row, or kWatchOtherNodes
+  std::atomic<uint32_t> nodes;   ///< so many of them
+};
+inline constexpr uint32_t kWatchGraphs = 256;             ///< rows of graphs
+inline constexpr uint32_t kWatchParts = 8192;             ///< of all graphs
+inline constexpr uint32_t kWatchOtherNodes = UINT32_MAX;  ///< copies, fills, calls of the host, and what has no rows
+
 /// One program that has libtacho-watch.so.
 struct WatchProcess {
   std::atomic<uint32_t> pid;       ///< 0: free
@@ -140,6 +150,7 @@ struct WatchHeader {
   /// What a device takes from an event to a kernel and back, on top of that, ns: at least and at most, and 1 <<
   /// event::Domain of the kernels and graphs whose times no longer contain the middle of it.
   std::atomic<uint64_t> beside_low, beside_high, beside_domains;
+  std::atomic<uint32_t> graphs, parts;                 ///< names of graphs, and parts, that were given out
   alignas(64) std::atomic<uint64_t> counted_measured;  ///< operations that were only counted: 1 of 256 is measured, and
   std::atomic<uint64_t> counted_time;                  ///< the host time that libtacho-watch.so took itself, ns
   std::atomic<uint64_t> prepared;       ///< operations that were prepared for timing, all of them measured
@@ -151,6 +162,7 @@ struct WatchTable {
   WatchHeader header;
   alignas(4096) WatchProcess processes[kWatchProcesses];
   alignas(4096) WatchRow rows[kWatchRows];
+  alignas(4096) WatchPart parts[kWatchParts];
 };
 static_assert(sizeof(WatchHeader) <= 4096 && sizeof(WatchProcess) == 64 && sizeof(WatchRow) <= 3072);
 static_assert(std::atomic<double>::is_always_lock_free && std::atomic<uint64_t>::is_always_lock_free);

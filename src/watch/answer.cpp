@@ -74,7 +74,27 @@ std::vector<TimedRow> by_time(const WatchSnapshot& snapshot, bool device) {
   return rows;
 }
 
-report::JsonValue json_of(const TimedRow& timed) {
+// A graph's kernels, and where their times are from.
+void put_kernels(const TimedRow& timed, const KernelTimes& times, report::JsonValue& object) {
+  using report::JsonValue;
+  const GraphShares shares =
+      graph_shares(*timed.row, times, timed.time ? std::optional(timed.time->total_ns) : std::nullopt);
+  JsonValue kernels = JsonValue::list();
+  for (const GraphShare& share : shares.kernels)
+    kernels.add(JsonValue::object({{"name", JsonValue(share.kernel->name)},
+                                   {"title", JsonValue(share.kernel->title)},
+                                   {"nodes", JsonValue(share.kernel->nodes)},
+                                   {"launches", JsonValue(share.launches)},
+                                   {"share", share.share ? JsonValue(*share.share) : JsonValue()},
+                                   {"total_ns", share.total_ns ? JsonValue(*share.total_ns) : JsonValue()}}));
+  object.set("kernels", std::move(kernels));
+  object.set("other_nodes", JsonValue(timed.row->other_nodes));
+  object.set("shares_by", shares.unknown > 0 ? JsonValue()
+                          : shares.by_trace  ? JsonValue("trace")
+                                             : JsonValue("launches outside of graphs"));
+}
+
+report::JsonValue json_of(const TimedRow& timed, const KernelTimes& times) {
   using report::JsonValue;
   const RowSums& row = *timed.row;
   JsonValue object = JsonValue::object({{"kind", JsonValue(kind_name(row.kind))}, {"name", JsonValue(row.name)}});
@@ -101,6 +121,7 @@ report::JsonValue json_of(const TimedRow& timed) {
     object.set("longest_ns", JsonValue(row.longest_ns));
   }
   object.set("one_of", JsonValue(uint64_t{1} << row.level));
+  if (!row.kernels.empty()) put_kernels(timed, times, object);
   return object;
 }
 
@@ -331,7 +352,7 @@ std::string watch_json(const WatchMoment& moment, bool at_the_end) {
   const WatchSnapshot& snapshot = moment.snapshot;
   JsonValue rows = JsonValue::list(), processes = JsonValue::list(), sentences = JsonValue::list();
   for (const bool device : {true, false})
-    for (const TimedRow& row : by_time(snapshot, device)) rows.add(json_of(row));
+    for (const TimedRow& row : by_time(snapshot, device)) rows.add(json_of(row, moment.graph_times));
   for (const WatchedProcess& process : snapshot.processes)
     processes.add(JsonValue::object({{"pid", JsonValue(process.pid)},
                                      {"name", JsonValue(process.name)},

@@ -8,6 +8,7 @@
 #include "report/answer.h"
 #include "vendor/gpu_monitor.h"
 #include "watch/governor.h"
+#include "watch/graph_shares.h"
 #include "watch/metrics/push.h"
 #include "watch/segment.h"
 
@@ -20,6 +21,7 @@ struct WatchMoment {
   WatchSetting setting;
   std::optional<WatchCost> cost;
   bool counts_only = false;  ///< as the user asked
+  KernelTimes graph_times;   ///< what the user gave for kernels inside graphs
   bool gave_up = false;
   size_t still_running = 0;               ///< at the end: watched processes that outlive the program
   std::vector<vendor::GpuReading> gpus;   ///< of all GPUs of the machine, where its libraries tell

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/files/temporary.h"
@@ -105,6 +106,51 @@ double common_error(const event::WatchHeader& header, const WatchRow& row, const
     range = std::max(range, 2 * kGraph * static_cast<double>(time) / static_cast<double>(timed));
   return range / 4 + static_cast<double>(value_of(header.floor_spread));
 }
+
+// Rows by their number, those of kernels that were only launched in graphs, too.
+class GraphReader {
+ public:
+  explicit GraphReader(const event::WatchTable& table) : table_(table) {
+    for (const event::WatchPart& part : table.parts) {
+      const uint32_t graph = part.graph.load(std::memory_order_acquire);
+      if (graph == 0 || graph >= event::kWatchRows) continue;
+      parts_[graph].emplace_back(part.kernel.load(std::memory_order_relaxed),
+                                 part.nodes.load(std::memory_order_relaxed));
+    }
+  }
+  void add(uint32_t row, RowSums& sums) {
+    const auto found = parts_.find(row);
+    if (found == parts_.end()) return;
+    for (const auto& [kernel, nodes] : found->second) {
+      if (kernel >= event::kWatchRows) {
+        sums.other_nodes += nodes;
+        continue;
+      }
+      GraphKernel one = kernel_of(kernel);
+      one.nodes = nodes;
+      sums.kernels.push_back(std::move(one));
+    }
+  }
+
+ private:
+  const GraphKernel& kernel_of(uint32_t row) {
+    const auto [at, is_new] = known_.try_emplace(row);
+    if (!is_new) return at->second;
+    RowSums sums = sums_of(table_.rows[row]);
+    sums.each_ns = common_error(table_.header, table_.rows[row]);
+    GraphKernel& kernel = at->second;
+    kernel.title = sums.title();
+    if (sums.count > 0)
+      if (const auto time = estimate_time(sums.levels, sums.each_ns))
+        kernel.own_ns = time->total_ns / static_cast<double>(sums.count);
+    kernel.name = std::move(sums.name);
+    return kernel;
+  }
+
+  const event::WatchTable& table_;
+  std::map<uint32_t, std::vector<std::pair<uint32_t, uint32_t>>> parts_;  // of a graph's row
+  std::map<uint32_t, GraphKernel> known_;
+};
 
 }  // namespace
 
@@ -229,10 +275,15 @@ double WatchSegment::taken() const {
 WatchSnapshot WatchSegment::snapshot(double seconds) const {
   WatchSnapshot snapshot;
   snapshot.seconds = seconds;
+  GraphReader graphs(*table_);
   for (const WatchRow& row : table_->rows) {
     if (row.state.load(std::memory_order_acquire) != WatchRow::kReady || value_of(row.count) == 0) continue;
     snapshot.rows.push_back(sums_of(row));
     snapshot.rows.back().each_ns = common_error(table_->header, row, snapshot.rows.back());
+
+    if (row.kind == event::WatchKind::kGraph)
+      graphs.add(static_cast<uint32_t>(&row - table_->rows), snapshot.rows.back());
+    snapshot.rows.back().each_ns = common_error(table_->header, row);
     snapshot.operations += snapshot.rows.back().count;
   }
   for (const event::WatchProcess& process : table_->processes) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,13 @@
 #include "watch/estimate.h"
 
 namespace tacho::watch {
+
+/// A kernel inside a graph.
+struct GraphKernel {
+  std::string name, title;       ///< title: with its shape
+  uint64_t nodes = 0;            ///< in each launch of the graph
+  std::optional<double> own_ns;  ///< the average of its launches outside of graphs; nothing without times
+};
 
 /// The sums of one row at a moment.
 struct RowSums {
@@ -23,6 +31,9 @@ struct RowSums {
   AllLevels levels = {};
   AllBuckets buckets = {};
   double each_ns = 0;  ///< as estimate_time() takes it
+  /// Of a graph whose nodes are known: its kernels, and how many other nodes it has.
+  std::vector<GraphKernel> kernels;
+  uint64_t other_nodes = 0;
 
   /// A sum that only grows, ns: times, or bounds where there are no times, each for the operations that it stands for.
   /// An estimate of the whole may fall from one moment to the next.

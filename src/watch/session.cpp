@@ -90,6 +90,7 @@ class Moments {
       : segment_(segment), governor_(options.timing ? options.budget : 0), began_(raw_now()) {
     moment_.budget = options.budget;
     moment_.counts_only = !options.timing;
+    moment_.graph_times = options.graph_times;
     if (!options.timing) setting_.timing = event::WatchTiming::kNever;
     segment_.header().timing.store(setting_.timing, std::memory_order_relaxed);
     if (options.interval_s > 0 || options.prometheus || options.otlp || !options.sums.empty())

@@ -19,6 +19,7 @@ struct WatchOptions {
   std::string title;                                  ///< what is watched, for files: the program's words
   double budget = 0.01;                               ///< as Governor's
   bool timing = true;                                 ///< false: only count
+  KernelTimes graph_times;                            ///< for the kernels inside graphs
   double interval_s = 0;                              ///< between calls of `tick`; 0: it is not called
   std::optional<uint16_t> prometheus;                 ///< a port on 127.0.0.1 that answers /metrics; 0: any free one
   std::optional<PushAddress> otlp;                    ///< a collector that gets metrics

@@ -430,6 +430,9 @@ def measure_counts(tacho, out):
     graphs = sum(row["count"] for row in last["rows"] if row["kind"] == "graph")
     print(f"{'ok' if graphs == 1500 else 'WRONG'}: {graphs} launches of graphs, 1500 were made")
     wrong += 0 if graphs == 1500 else 1
+    nodes = sum(kernel["launches"] for row in last["rows"] if row["kind"] == "graph" for kernel in row.get("kernels", []))
+    wrong += 0 if nodes == 54000 else 1
+    print(f"{'ok' if nodes == 54000 else 'WRONG'}: {nodes} launches of kernels inside graphs, 54000 were made")
     whole = sum(row["total_ns"] or 0 for row in last["rows"] if row["kind"] == "graph")
     print(f"  graphs as a whole {whole / 1e6:.1f} ms; their kernels by torch.profiler {truth['inside'] / 1e6:.1f} ms, {truth['inside'] / max(whole, 1) * 100:.1f} % of it")
     print(f"  {last['failed']} refused, {last['lost_durations']} lost durations, {last['uncounted']} uncounted")

@@ -344,6 +344,53 @@ class Cuda(Watch):
         self.assertEqual(graph["count"], 3000)
         self.assert_estimates([graph], driver["graph_ns"])
 
+    def test_inside_graphs(self):
+        for way in ("dlsym", "address"):
+            with self.subTest(way):
+                moment, driver = self.watch_cuda(way, "shares", 1000)
+                graphs = self.rows(moment, "graph")
+                # The second graph has the same kernels, and the third one after its update; arguments change nothing.
+                self.assertEqual({name: row["count"] for name, [row] in graphs.items()}, {"graph 1": 4000, "graph 2": 1000, "(changed graphs)": 2000})
+                self.assertEqual(driver["graph_launches"], 7000)
+                [first], [second], [changed] = graphs["graph 1"], graphs["graph 2"], graphs["(changed graphs)"]
+                inside = {row["title"]: row for row in first["kernels"]}
+                self.assertEqual({title: (row["nodes"], row["launches"]) for title, row in inside.items()},
+                                 {"often_1000 4096/256": (3, 12000), "often_1000 16384/256": (1, 4000), "seldom_50000 4096/256": (2, 8000)})
+                self.assertEqual((first["other_nodes"], first["shares_by"]), (1, "launches outside of graphs"))
+                # The first 10 launches of a kernel take twice as long here, so the averages outside are 1250 and 75000 ns.
+                self.assertAlmostEqual(inside["often_1000 4096/256"]["share"], 3 * 1250 / 155000)
+                self.assertAlmostEqual(inside["seldom_50000 4096/256"]["share"], 2 * 75000 / 155000)
+                self.assertAlmostEqual(sum(row["share"] for row in inside.values()), 1)
+                self.assertAlmostEqual(sum(row["total_ns"] for row in inside.values()), first["total_ns"], delta=1)
+                [only] = second["kernels"]
+                self.assertEqual((only["name"], only["launches"], only["share"], only["total_ns"], second["shares_by"]), ("only_3000", 1000, None, None, None))
+                self.assertNotIn("kernels", changed)
+
+    def test_shares_inside_graphs_by_a_trace(self):
+        events = [{"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": 100 * i, "dur": dur, "args": {"device": 0, "stream": 7, "correlation": i}}
+                  for i, (name, dur) in enumerate((("only_3000", 3), ("often_1000", 1), ("seldom_50000", 5)))]
+        (self.folder / "other.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+        moment, _ = self.watch_cuda("dlsym", "shares", 100, options=("--graph-shares", "other.json"))
+        graphs = self.rows(moment, "graph")
+        [only] = graphs["graph 2"][0]["kernels"]
+        self.assertEqual((only["share"], only["total_ns"], graphs["graph 2"][0]["shares_by"]), (1, graphs["graph 2"][0]["total_ns"], "trace"))
+        shares = {row["title"]: row["share"] for row in graphs["graph 1"][0]["kernels"]}
+        self.assertAlmostEqual(shares["seldom_50000 4096/256"], 10 / 14)
+        self.assertAlmostEqual(shares["often_1000 4096/256"], 3 / 14)
+        watched = self.DRIVER / "fake_watched"
+        environment = {"LD_LIBRARY_PATH": str(self.DRIVER / "driver")}
+        text = self.run_command(TACHO, "watch", "--graph-shares", "other.json", "--", watched, "dlsym", "shares", "100", env=environment).stderr.decode()
+        self.assertIn("Times inside 2 graphs are shares of the whole graph's, by what kernels take in other.json.", " ".join(text.split()))
+        text = self.run_command(TACHO, "watch", "--", watched, "dlsym", "shares", "100", env=environment).stderr.decode()
+        self.assertRegex(text, r"graph 2 +only_3000 4096/256 +100")
+        self.assertIn("Times inside 1 graph are shares of the whole graph's, by what the same kernels took outside of graphs.", " ".join(text.split()))
+        self.assertIn("Inside 1 graph only launches are known", " ".join(text.split()))
+
+    def test_a_trace_of_shares_that_is_none(self):
+        self.one_sentence(self.run_command(TACHO, "watch", "--graph-shares", "no.tacho", "--", "true", code=125), "no.tacho")
+        (self.folder / "empty.json").write_text('{"schemaVersion": 1, "traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 1}]}')
+        self.one_sentence(self.run_command(TACHO, "watch", "--graph-shares", "empty.json", "--", "true", code=125), "empty.json", "no kernel")
+
     def test_threads(self):
         moment, driver = self.watch_cuda("dlsym", "threads", 20000)
         self.assertEqual(self.sums(moment, "kernel"), {"often_1000": 160000})

@@ -8,11 +8,13 @@
 #include <charconv>
 #include <fstream>
 
+#include "analysis/stats.h"
 #include "attach/choice.h"
 #include "attach/target.h"
 #include "base/files/output_claim.h"
 #include "base/files/temporary.h"
 #include "cli/command.h"
+#include "cli/files/open_trace.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/time_text.h"
 #include "report/output.h"
@@ -26,7 +28,7 @@ namespace {
 
 struct WatchRequest {
   watch::WatchOptions options;
-  std::string format = "text", output, prometheus, otlp, budget = "1%";
+  std::string format = "text", output, prometheus, otlp, graph_shares, budget = "1%";
   double interval = 0;
   size_t top = 10;
   bool quiet = false, overwrite = false, counts_only = false, page = false;
@@ -90,6 +92,18 @@ Result<double> parse_budget(std::string text) {
   if (error != std::errc() || end != text.data() + text.size() || !(value > 0 && value < 1))
     return fail("--budget {}: give a share of the program's pace, as in 1% or 0.5%", given);
   return value;
+}
+
+// What kernels take on average in a trace.
+Result<watch::KernelTimes> read_kernel_times(const std::string& file) {
+  TACHO_ASSIGN(const std::shared_ptr<const trace::Trace> trace, open_trace(file));
+  TACHO_ASSIGN(const std::vector<analysis::StatRow> rows, analysis::statistics(*trace, analysis::By::kKernel));
+  watch::KernelTimes times;
+  times.file = file;
+  for (const analysis::StatRow& row : rows)
+    if (row.count > row.unknown) times.mean[row.name] = row.mean;
+  if (times.mean.empty()) return fail("--graph-shares {}: no kernel in it has a time", file);
+  return times;
 }
 
 // "127.0.0.1:9400", "localhost:9400", ":9400", "9400".
@@ -172,6 +186,7 @@ std::string last_tables(const watch::WatchMoment& moment, const WatchRequest& re
       out.sentence(fmt::format("{} more row{}: --top 0 shows all.", left, left == 1 ? "" : "s"));
   };
   table(watch::kernel_answer(snapshot));
+  table(watch::graph_answer(snapshot, moment.graph_times));
   table(watch::other_answer(snapshot));
   if (users > 1 || !request.title.empty()) table(watch::process_answer(snapshot));
   out.line("");
@@ -268,6 +283,9 @@ Status complete(WatchRequest& request) {
   watch::WatchOptions& options = request.options;
   TACHO_ASSIGN(options.budget, parse_budget(request.budget));
   options.timing = !request.counts_only;
+  if (!request.graph_shares.empty()) {
+    TACHO_ASSIGN(options.graph_times, read_kernel_times(request.graph_shares));
+  }
   if (!request.prometheus.empty()) {
     TACHO_ASSIGN(options.prometheus, parse_address(request.prometheus));
   }
@@ -445,6 +463,9 @@ void declare_options(CommandOptions& app, WatchRequest& request, bool running) {
   app.add_option("--budget", request.budget, "share of the program's pace that timing may cost")
       .type_name("P%")
       .capture_default_str();
+  app.add_option("--graph-shares", request.graph_shares,
+                 "share the time of graphs among their kernels by what they take in this trace")
+      .type_name("FILE.tacho");
   app.add_flag("--counts-only", request.counts_only, "count, and time nothing");
   app.add_option("--keep", request.keep,
                  "keep single operations of the last TIME (30s); a trigger writes them to a .tacho")

@@ -24,8 +24,15 @@ struct Context {
   int generation; /* of the primary one: it was reset so often */
   int dead;
 };
+struct Node {
+  int type; /* CU_GRAPH_NODE_TYPE_...: 0 kernel, 1 copy */
+  struct Kernel* kernel;
+  unsigned grid, block;
+};
+#define MOST_NODES 64
 struct Queue {
   double clock;
+  struct Node nodes[MOST_NODES];
   struct Context* context; /* NULL: the current one */
   int capturing;
   double captured_ns;
@@ -33,6 +40,7 @@ struct Queue {
   int worked; /* since the last event */
 };
 struct Graph {
+  struct Node nodes[MOST_NODES];
   double ns;
   long kernels, launches;
 };
@@ -68,7 +76,7 @@ static double number(const char* name) {
 static struct Queue* queue(void* stream, int per_thread) {
   return stream != NULL ? (struct Queue*)stream : per_thread ? &g_per_thread : &g_default;
 }
-static int launch(struct Kernel* kernel, void* stream, int per_thread) {
+static int launch_shape(struct Kernel* kernel, void* stream, int per_thread, unsigned grid, unsigned block) {
   static long spin = -1;
   if (spin < 0) spin = getenv("FAKE_CUDA_SPIN") != NULL ? atol(getenv("FAKE_CUDA_SPIN")) : 0;
   for (long i = 0; i < spin; ++i) g_sink = i;
@@ -81,7 +89,7 @@ static int launch(struct Kernel* kernel, void* stream, int per_thread) {
   const double ns = kernel->launches < 10 ? 2 * kernel->ns : kernel->ns;
   if (to->capturing) {
     to->captured_ns += kernel->ns;
-    ++to->captured_kernels;
+    if (to->captured_kernels < MOST_NODES) to->nodes[to->captured_kernels++] = (struct Node){0, kernel, grid, block};
   } else {
     to->clock += ns;
     to->worked = 1;
@@ -92,10 +100,15 @@ static int launch(struct Kernel* kernel, void* stream, int per_thread) {
   pthread_mutex_unlock(&g_lock);
   return 0;
 }
+static int launch(struct Kernel* kernel, void* stream, int per_thread) {
+  return launch_shape(kernel, stream, per_thread, 1, 1);
+}
 static int copy(size_t bytes, void* stream) {
   pthread_mutex_lock(&g_lock);
   struct Queue* const to = queue(stream, 0);
-  if (!to->capturing) {
+  if (to->capturing) {
+    if (to->captured_kernels < MOST_NODES) to->nodes[to->captured_kernels++] = (struct Node){1, NULL, 0, 0};
+  } else {
     ++g_copies;
     g_copied += bytes;
     to->clock += (double)bytes / 10;
@@ -186,13 +199,13 @@ EXPORT int cuFuncGetName(const char** name, void* function) {
 }
 EXPORT int cuLaunchKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                           unsigned shared, void* stream, void** params, void** extra) {
-  (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)params, (void)extra;
-  return launch(f, stream, 0);
+  (void)gy, (void)gz, (void)by, (void)bz, (void)shared, (void)params, (void)extra;
+  return launch_shape(f, stream, 0, gx, bx);
 }
 EXPORT int cuLaunchKernel_ptsz(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                                unsigned shared, void* stream, void** params, void** extra) {
-  (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)params, (void)extra;
-  return launch(f, stream, 1);
+  (void)gy, (void)gz, (void)by, (void)bz, (void)shared, (void)params, (void)extra;
+  return launch_shape(f, stream, 1, gx, bx);
 }
 struct Config {
   unsigned gx, gy, gz, bx, by, bz, shared;
@@ -239,9 +252,45 @@ EXPORT int cuStreamEndCapture(void* stream, void** graph) {
   struct Graph* const made = calloc(1, sizeof(struct Graph));
   made->ns = of->captured_ns;
   made->kernels = of->captured_kernels;
+  memcpy(made->nodes, of->nodes, sizeof made->nodes);
   of->capturing = 0;
   --g_captures;
   *graph = made;
+  return 0;
+}
+EXPORT int cuGraphGetNodes(void* graph, void** nodes, size_t* count) {
+  struct Graph* const of = graph;
+  for (size_t i = 0; nodes != NULL && i < *count && i < (size_t)of->kernels; ++i) nodes[i] = &of->nodes[i];
+  *count = (size_t)of->kernels;
+  return 0;
+}
+EXPORT int cuGraphNodeGetType(void* node, int* type) {
+  *type = ((struct Node*)node)->type;
+  return 0;
+}
+struct NodeParams {
+  void* function;
+  unsigned gx, gy, gz, bx, by, bz, shared;
+  void **params, **extra, *kernel, *context;
+};
+EXPORT int cuGraphKernelNodeGetParams_v2(void* node, struct NodeParams* params) {
+  const struct Node* const of = node;
+  *params = (struct NodeParams){of->kernel, of->grid, 1, 1, of->block, 1, 1, 0, NULL, NULL, NULL, NULL};
+  return of->type == 0 ? 0 : 1;
+}
+/* What is launched changes, and the template's nodes do not; its time is the same here. */
+EXPORT int cuGraphExecKernelNodeSetParams_v2(void* exec, void* node, const struct NodeParams* params) {
+  (void)exec, (void)node, (void)params;
+  return 0;
+}
+EXPORT int cuGraphExecUpdate_v2(void* exec, void* graph, void* result) {
+  (void)result;
+  struct Graph *const to = exec, *const from = graph;
+  to->ns = from->ns;
+  return 0;
+}
+EXPORT int cuGraphNodeSetEnabled(void* exec, void* node, unsigned enabled) {
+  (void)exec, (void)node, (void)enabled;
   return 0;
 }
 EXPORT int cuGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long flags) {
@@ -366,6 +415,11 @@ static const struct {
                   {"cuStreamEndCapture", (void*)cuStreamEndCapture, NULL},
                   {"cuGraphInstantiateWithFlags", (void*)cuGraphInstantiateWithFlags, NULL},
                   {"cuGraphLaunch", (void*)cuGraphLaunch, NULL},
+                  {"cuGraphInstantiate", (void*)cuGraphInstantiateWithFlags, NULL}, /* from CUDA 12 on */
+                  {"cuGraphGetNodes", (void*)cuGraphGetNodes, NULL},
+                  {"cuGraphExecKernelNodeSetParams", (void*)cuGraphExecKernelNodeSetParams_v2, NULL},
+                  {"cuGraphExecUpdate", (void*)cuGraphExecUpdate_v2, NULL},
+                  {"cuGraphNodeSetEnabled", (void*)cuGraphNodeSetEnabled, NULL},
                   {"cuMemAlloc", (void*)cuMemAlloc_v2, NULL},
                   {"cuMemcpyHtoDAsync", (void*)cuMemcpyHtoDAsync_v2, NULL},
                   {"cuMemcpyDtoH", (void*)cuMemcpyDtoH_v2, NULL},

@@ -9,6 +9,10 @@
  *   contexts N launches in each of three contexts with streams of their own, in turn; the second goes after half of them
  *   green    the same, and the second one is a green context
  *   reset    N launches, the device is reset, N launches of another kernel that has the first one's handle
+ *   shares   a graph of 3 launches of one kernel in one shape, 1 in another and 2 of another kernel and a copy, N launches; a second
+ *            graph with the same kernels in another order, N launches; and a third one of a kernel that runs nowhere else, N launches,
+ *            then updated to what the first one is, N launches. Then a node of the first gets other arguments, N launches, and another
+ *            shape, N launches, and one of the second is disabled, N launches
  *   inside   another thread begins a capture while a launch is under way, and ends it N launches later
  * It ends with what the driver counted. */
 #include <dlfcn.h>
@@ -143,6 +147,58 @@ static void run_contexts(void* kernel, long count, int green) {
     }
   }
 }
+static int launch_wide(void* kernel, void* stream) {
+  return cu.launch(kernel, 64, 1, 1, 256, 1, 1, 0, stream, NULL, NULL);
+}
+static void capture(void* stream, void* often, void* seldom, int order, void** graph) {
+  static char bytes[64];
+  cu.begin(stream, 0);
+  if (order == 2) {
+    void* other = NULL;
+    cu.function(&other, NULL, "only_3000");
+    launch(other, stream);
+  } else {
+    if (order == 1) launch(seldom, stream);
+    for (int i = 0; i < 3; ++i) launch(often, stream);
+    launch_wide(often, stream);
+    cu.to_device(4096, bytes, 64, stream);
+    for (int i = order; i < 2; ++i) launch(seldom, stream);
+  }
+  cu.end(stream, graph);
+}
+struct Params {
+  void* function;
+  unsigned gx, gy, gz, bx, by, bz, shared;
+  void **params, **extra, *kernel, *context;
+};
+static void run_shares(void* often, void* seldom, void* stream, long count) {
+  void *graphs[3], *exec[3], *node;
+  size_t one = 1;
+  int (*instantiate)(void**, void*, unsigned long long) =
+      (int (*)(void**, void*, unsigned long long))get("cuGraphInstantiate", "WithFlags");
+  int (*nodes)(void*, void**, size_t*) = (int (*)(void*, void**, size_t*))get("cuGraphGetNodes", "");
+  int (*set)(void*, void*, const struct Params*) =
+      (int (*)(void*, void*, const struct Params*))get("cuGraphExecKernelNodeSetParams", "_v2");
+  int (*update)(void*, void*, void*) = (int (*)(void*, void*, void*))get("cuGraphExecUpdate", "_v2");
+  int (*enable)(void*, void*, unsigned) = (int (*)(void*, void*, unsigned))get("cuGraphNodeSetEnabled", "");
+  for (int i = 0; i < 20; ++i) launch(often, NULL), launch_wide(often, NULL), launch(seldom, NULL);
+  for (int i = 0; i < 3; ++i) {
+    capture(stream, often, seldom, i, &graphs[i]);
+    instantiate(&exec[i], graphs[i], 0);
+    for (long k = 0; k < count; ++k) cu.graph(exec[i], stream);
+  }
+  update(exec[2], graphs[0], NULL);
+  for (long k = 0; k < count; ++k) cu.graph(exec[2], stream);
+  nodes(graphs[0], &node, &one);
+  struct Params same = {often, 16, 1, 1, 256, 1, 1, 0, NULL, NULL, NULL, NULL};
+  set(exec[0], node, &same); /* other arguments alone */
+  for (long k = 0; k < count; ++k) cu.graph(exec[0], stream);
+  same.gx = 17;
+  set(exec[0], node, &same);
+  for (long k = 0; k < count; ++k) cu.graph(exec[0], stream);
+  enable(exec[1], node, 0);
+  for (long k = 0; k < count; ++k) cu.graph(exec[1], stream);
+}
 static void* g_captured;
 static void begin_another(void) {
   cu.stream(&g_captured, 0);
@@ -221,6 +277,9 @@ int main(int argc, char** argv) {
     reset(0);
     cu.function(&often, NULL, "again_2000");
     for (long i = 0; i < count; ++i) launch(often, NULL);
+  } else if (strcmp(mode, "shares") == 0) {
+    cu.stream(&stream, 0);
+    run_shares(often, seldom, stream, count);
   } else if (strcmp(mode, "inside") == 0) {
     void* graph = NULL;
     *(void (**)(void))dlsym(library, "fake_inside_launch") = begin_another;

@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "capture/plugin/watch/graph_parts.h"
 #include "capture/plugin/watch/hooks.h"
 #include "capture/room/handle_map.h"
 #include "capture/room/lock.h"
@@ -77,7 +78,7 @@ constinit EventTimer g_timer;
 constinit HandleMap g_kernels;   // CUfunction, CUkernel -> WatchedKernel
 constinit HandleMap g_graphs;    // CUgraphExec -> WatchRow
 constinit HandleMap g_contexts;  // CUcontext -> itself, when the ring has it
-constinit uint32_t g_graph_names = 0;
+constinit GraphFunctions g_graph_functions = {};
 constinit BatchOperation g_barriers[kMostHeld] = {};
 
 // In a program that ran before tacho came, streams may be captured that tacho knows nothing of. While this lives, the
@@ -199,6 +200,14 @@ bool start() {
   TACHO_FIND(cuDeviceGetName);
   TACHO_FIND(cuDeviceTotalMem_v2);
 #undef TACHO_FIND
+#define TACHO_FIND(name) \
+  g_graph_functions.name = reinterpret_cast<decltype(g_graph_functions.name)>(real_dlsym(library, #name))
+  TACHO_FIND(cuGraphGetNodes);
+  TACHO_FIND(cuGraphNodeGetType);
+  TACHO_FIND(cuGraphKernelNodeGetParams);
+  TACHO_FIND(cuGraphKernelNodeGetParams_v2);
+  TACHO_FIND(cuGraphChildGraphNodeGetGraph);
+#undef TACHO_FIND
   if (g_own == nullptr) {
     auto* const own = static_cast<OwnState*>(map_pages(sizeof(OwnState)));
     if (own == nullptr) return false;
@@ -280,13 +289,27 @@ void keep_name(Function function, const char* name) {
 
 WatchRow* graph_row(void* graph) {
   if (void* const known = g_graphs.find(graph)) return static_cast<WatchRow*>(known);
-  constexpr uint32_t kMostGraphs = 64;
   const Guard guard(g_own->objects);
-  char name[24] = "(other graphs)";
-  if (g_graph_names < kMostGraphs) snprintf(name, sizeof name, "graph %u", ++g_graph_names);
-  WatchRow* const row = find_row(WatchKind::kGraph, kDomain, name);
+  WatchRow* const row = name_graph(kDomain);
   if (row != nullptr) g_graphs.set(graph, row);
   return row;
+}
+void set_graph(void* exec, WatchRow* row) {
+  const Guard guard(g_own->objects);
+  if (row != nullptr)
+    g_graphs.set(exec, row);
+  else
+    g_graphs.erase(exec);
+}
+// `exec` launches what is in `graph` from now on.
+void keep_graph(void* exec, void* graph) {
+  set_graph(exec, read_graph(g_graph_functions, kDomain, graph, [](Function function, const WatchedShape& shape) {
+              return kernel_of(function)->row(shape);
+            }));
+}
+// `exec` launches something else from now on, and the driver does not tell what in all.
+void change_graph(void* exec) {
+  set_graph(exec, TACHO_ROW(kGraph, "(changed graphs)"));
 }
 
 // What a call puts into a stream
@@ -709,6 +732,49 @@ struct GraphDestroy {
     g_graphs.erase(graph);
   }
 };
+struct InstantiateWithFlags {
+  TACHO_ENTRY(cuGraphInstantiateWithFlags, "", "");
+  static void after(int result, void** exec, void* graph, unsigned long long) {
+    if (result == kSuccess && exec != nullptr) keep_graph(*exec, graph);
+  }
+};
+// Until CUDA 11; from 12 on cuGetProcAddress gives the one above by this name.
+struct Instantiate {
+  TACHO_ENTRY(cuGraphInstantiate, "_v2", "");
+  static void after(int result, void** exec, void* graph, void**, char*, size_t) {
+    if (result == kSuccess && exec != nullptr) keep_graph(*exec, graph);
+  }
+};
+struct InstantiateWithParams {
+  TACHO_ENTRY(cuGraphInstantiateWithParams, "", "_ptsz");
+  static void after(int result, void** exec, void* graph, void*) {
+    if (result == kSuccess && exec != nullptr) keep_graph(*exec, graph);
+  }
+};
+struct UpdateGraph {
+  TACHO_ENTRY(cuGraphExecUpdate, "_v2", "");
+  static void after(int result, void* exec, void* graph, void*) {
+    if (result == kSuccess) keep_graph(exec, graph);
+  }
+};
+struct SetKernelNode {
+  TACHO_ENTRY(cuGraphExecKernelNodeSetParams, "_v2", "");
+  // Most calls change arguments, and neither the kernel nor its shape.
+  static void after(int result, void* exec, void* node, const KernelNode* now) {
+    if (result != kSuccess || now == nullptr) return;
+    KernelNode before{};
+    if (!read_kernel_node(g_graph_functions, node, before) || !same_launch(before, *now)) change_graph(exec);
+  }
+};
+struct SetKernelNodeFirst : SetKernelNode {
+  TACHO_ENTRY(cuGraphExecKernelNodeSetParams, "", "");
+};
+struct EnableNode {
+  TACHO_ENTRY(cuGraphNodeSetEnabled, "", "");
+  static void after(int result, void* exec, void*, unsigned) {
+    if (result == kSuccess) change_graph(exec);
+  }
+};
 struct EndCapture {
   TACHO_ENTRY(cuStreamEndCapture, "", "_ptsz");
   // It ends a capture that is no longer valid, too.
@@ -842,8 +908,8 @@ int get_proc_address_v2(const char* symbol, void** found, int version, unsigned 
 
 // What to give out for the driver's function `found` of that name.
 void* replaced(const char* symbol, bool per_thread, int version, void* found) {
+  constexpr int kSecondForm = 12000;
   if (strcmp(symbol, "cuGetProcAddress") == 0) {
-    constexpr int kSecondForm = 12000;
     if (version >= kSecondForm) {
       Next<GetProcAddressV2, 0, decltype(&get_proc_address_v2)>::function.store(
           reinterpret_cast<decltype(&get_proc_address_v2)>(found), std::memory_order_relaxed);
@@ -853,6 +919,9 @@ void* replaced(const char* symbol, bool per_thread, int version, void* found) {
         reinterpret_cast<decltype(&get_proc_address)>(found), std::memory_order_relaxed);
     return reinterpret_cast<void*>(&get_proc_address);
   }
+  // Functions that have other parameters from CUDA 12 on.
+  if (strcmp(symbol, "cuGraphInstantiate") == 0 && version >= kSecondForm) symbol = "cuGraphInstantiateWithFlags";
+  if (strcmp(symbol, "cuGraphExecUpdate") == 0 && version < kSecondForm) return found;
   size_t count = 0;
   const HookedEntry* const all = entries(count);
   for (size_t i = 0; i < count; ++i) {
@@ -1001,7 +1070,6 @@ void begin_driver() {
   const Guard guard(g_own->objects);
   g_kernels.clear();
   g_graphs.clear();
-  g_graph_names = 0;
 }
 
 void drain_driver() {

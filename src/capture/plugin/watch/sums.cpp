@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -106,7 +107,9 @@ uint32_t wanted_level(uint64_t count, uint32_t least) {
 
 namespace {
 
-WatchRow* find_row_of(WatchKind kind, uint32_t domain, const WatchedName& name, const WatchedShape& shape) {
+// `made`: whether there was none before.
+WatchRow* find_row_of(WatchKind kind, uint32_t domain, const WatchedName& name, const WatchedShape& shape,
+                      bool* made = nullptr) {
   if (g_table == nullptr) return nullptr;
   uint64_t key = mixed(name.hash ^ (static_cast<uint64_t>(kind) << 8 | domain));
   for (size_t i = 0; i < 3; ++i) key = mixed(key ^ (static_cast<uint64_t>(shape.grid[i]) << 32 | shape.group[i]) ^ i);
@@ -127,6 +130,7 @@ WatchRow* find_row_of(WatchKind kind, uint32_t domain, const WatchedName& name, 
       row.name_size = name.size;
       memcpy(row.name, name.text, name.size < event::kWatchNameBytes ? name.size : event::kWatchNameBytes);
       row.state.store(WatchRow::kReady, std::memory_order_release);
+      if (made != nullptr) *made = true;
       return &row;
     }
     if (state != WatchRow::kReady && !ready(row)) continue;  // killed while it filled the row: one place less
@@ -185,6 +189,53 @@ WatchRow* KeptRow::look_up(WatchKind kind, uint32_t domain, std::string_view nam
 
 WatchRow* find_row(WatchKind kind, uint32_t domain, std::string_view name) {
   return find_row_of(kind, domain, {name.data(), static_cast<uint32_t>(name.size()), hash_of(name)}, {});
+}
+
+namespace {
+
+constexpr std::string_view kOtherGraphs = "(other graphs)";
+
+void note_parts(const WatchRow& graph, const GraphPart* parts, size_t count) {
+  const uint32_t from = g_table->header.parts.fetch_add(static_cast<uint32_t>(count), std::memory_order_relaxed);
+  if (from + count > event::kWatchParts) return;  // the tool finds none
+  for (size_t i = 0; i < count; ++i) {
+    event::WatchPart& part = g_table->parts[from + i];
+    part.kernel.store(
+        parts[i].row != nullptr ? static_cast<uint32_t>(parts[i].row - g_table->rows) : event::kWatchOtherNodes,
+        std::memory_order_relaxed);
+    part.nodes.store(parts[i].nodes, std::memory_order_relaxed);
+    part.graph.store(static_cast<uint32_t>(&graph - g_table->rows), std::memory_order_release);
+  }
+}
+
+}  // namespace
+
+WatchRow* find_graph(uint32_t domain, const GraphPart* parts, size_t count) {
+  if (g_table == nullptr) return nullptr;
+  uint64_t hash = count;
+  for (size_t i = 0; i < count; ++i)
+    hash += mixed((parts[i].row != nullptr ? parts[i].row->key : 1) + mixed(parts[i].nodes));
+  std::atomic<uint32_t>& graphs = g_table->header.graphs;
+  const uint32_t number = graphs.load(std::memory_order_relaxed) + 1;
+  if (number > event::kWatchGraphs) return find_row(WatchKind::kGraph, domain, kOtherGraphs);
+  char name[24];
+  const int size = snprintf(name, sizeof name, "graph %u", number);
+  bool made = false;
+  WatchRow* const row =
+      find_row_of(WatchKind::kGraph, domain, {name, static_cast<uint32_t>(size), mixed(hash) | 1}, {}, &made);
+  if (row == nullptr || !made) return row;
+  graphs.fetch_add(1, std::memory_order_relaxed);
+  note_parts(*row, parts, count);
+  return row;
+}
+
+WatchRow* name_graph(uint32_t domain) {
+  if (g_table == nullptr) return nullptr;
+  const uint32_t number = g_table->header.graphs.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (number > event::kWatchGraphs) return find_row(WatchKind::kGraph, domain, kOtherGraphs);
+  char name[24];
+  snprintf(name, sizeof name, "graph %u", number);
+  return find_row(WatchKind::kGraph, domain, name);
 }
 
 void WatchedKernel::name(const WatchedName& name, uint32_t domain) {

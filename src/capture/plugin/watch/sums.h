@@ -67,6 +67,16 @@ class KeptRow {
     return kept.find(WatchKind::kind, kDomain, name); \
   }())
 
+/// A part of a graph: so many of its nodes launch the row's kernel; row: nullptr for nodes that are no kernels.
+struct GraphPart {
+  WatchRow* row;
+  uint32_t nodes;
+};
+/// The row of all graphs that have these parts, in whatever order. nullptr when the table is full.
+WatchRow* find_graph(uint32_t domain, const GraphPart* parts, size_t count);
+/// A row for one graph of which it is not known what is in it. nullptr when the table is full.
+WatchRow* name_graph(uint32_t domain);
+
 /// The rows of one kernel, by shape.
 class WatchedKernel {
  public:

@@ -150,6 +150,7 @@ struct WatchHeader {
   /// What a device takes from an event to a kernel and back, on top of that, ns: at least and at most, and 1 <<
   /// event::Domain of the kernels and graphs whose times no longer contain the middle of it.
   std::atomic<uint64_t> beside_low, beside_high, beside_domains;
+  std::atomic<uint64_t> waits;                         ///< watch_wait_mark() of the last call that waited
   std::atomic<uint32_t> graphs, parts;                 ///< names of graphs, and parts, that were given out
   alignas(64) std::atomic<uint64_t> counted_measured;  ///< operations that were only counted: 1 of 256 is measured, and
   std::atomic<uint64_t> counted_time;                  ///< the host time that libtacho-watch.so took itself, ns
@@ -157,6 +158,13 @@ struct WatchHeader {
   std::atomic<uint64_t> prepared_time;  ///< host time for that, and for reading the times afterwards, ns
   std::atomic<uint64_t> device_time;    ///< that events took on devices which had work, at most, ns
 };
+
+// How many calls have waited, modulo 2^24, and when the last one came back, us of CLOCK_MONOTONIC, modulo 2^40:
+//   63        24 23     0
+//   │   time    │ count  │
+inline uint64_t watch_wait_mark(uint64_t before, uint64_t now_ns) {
+  return now_ns / 1000 << 24 | ((before + 1) & 0xffffff);
+}
 
 struct WatchTable {
   WatchHeader header;

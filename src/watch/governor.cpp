@@ -23,13 +23,35 @@ constexpr uint32_t kHighest = event::kWatchLevels - 1;
 constexpr double kPoll = 0.02;                                      // seconds between steps
 constexpr double kWarmUp = 1.0;                                     // seconds: programs start otherwise than they go on
 constexpr double kShortest = 0.04, kLongest = 0.64, kSettle = 0.5;  // seconds of a stretch; the settling share
-constexpr double kWantedOperations = 50, kFewestOperations = 10;
+constexpr double kWantedOperations = 50, kFewestOperations = 10, kFewestWaits = 3;
 constexpr double kSteady = 2;  // paces that differ more than by this factor are not compared
 constexpr size_t kFewestPairs = 8, kMostPairs = 400;
 constexpr double kKept = 60;      // seconds that a pair speaks for
 constexpr double kSearch = 30;    // seconds of comparisons without a rest, as long as nothing is resolved
 constexpr double kSurer = 1.4;    // decisions are made often: on an interval of 99 %
 constexpr double kTrimmed = 0.1;  // of the pairs at each end: stretches in which the machine did something else
+
+// Yuen's interval of a trimmed mean (Biometrika 61, 1974), as shares. Nothing for too few.
+std::optional<WatchCost> interval_of(std::vector<double> ratios, double wider) {
+  const size_t count = ratios.size();
+  if (count < kFewestPairs) return std::nullopt;
+  std::sort(ratios.begin(), ratios.end());
+  const auto trimmed = static_cast<size_t>(kTrimmed * static_cast<double>(count));
+  const size_t kept = count - 2 * trimmed;
+  double sum = 0, winsorized = 0, squares = 0;
+  const auto at = [&](size_t i) { return ratios[std::clamp(i, trimmed, count - 1 - trimmed)]; };
+  for (size_t i = 0; i < count; ++i) {
+    winsorized += at(i);
+    if (i >= trimmed && i < count - trimmed) sum += ratios[i];
+  }
+  winsorized /= static_cast<double>(count);
+  for (size_t i = 0; i < count; ++i) squares += (at(i) - winsorized) * (at(i) - winsorized);
+  const double mean = sum / static_cast<double>(kept);
+  const double error = std::sqrt(squares / (static_cast<double>(kept) * static_cast<double>(kept - 1)));
+  const double half = wider * student_95(kept - 1) * error;
+  const auto share = [](double log_ratio) { return 1 - std::exp(-log_ratio); };
+  return WatchCost{share(mean), share(mean - half), share(mean + half), count};
+}
 
 }  // namespace
 
@@ -69,21 +91,28 @@ void Governor::note_over(double now, bool over, double& since) {
 }
 
 void Governor::account(const WatchLoad& load) {
-  if (window_taken_ < 0) {
-    window_taken_ = load.taken;
+  if (!window_) {
+    window_ = load;
     return;
   }
   if (setting_.timing == WatchTiming::kOn) window_with_ += load.now - last_;
   if (window_with_ < kWindow) return;
-  const double share = std::max(0.0, load.taken - window_taken_) / window_with_;
+  // Counting is not shed, so timing has what it leaves, and a quarter of the budget in any case.
+  const double counting = std::max(0.0, load.counting - window_->counting) / (load.now - window_->now);
+  const double allowed = std::max(budget_ - counting, budget_ / 4);
+  const double share = std::max(0.0, load.timing - window_->timing) / window_with_;
+  const double one_of = static_cast<double>(load.operations - window_->operations) /
+                        static_cast<double>(std::max<uint64_t>(load.timed - window_->timed, 1));
   window_with_ = 0;
-  window_taken_ = load.taken;
+  window_ = load;
   note_over(load.now, share > budget_ && account_level_ == kHighest, account_over_);
-  if (share > budget_) {
+  if (share > allowed) {
     // Rows that are timed more seldom already do not feel the first steps.
-    account_level_ = std::min(kHighest, account_level_ + 1);
+    const double wanted = std::floor(std::log2(std::max(one_of, 1.0)) + std::log2(share / allowed));
+    account_level_ =
+        std::min(kHighest, std::max(account_level_ + 1, static_cast<uint32_t>(std::min(wanted, kHighest * 1.0))));
     low_windows_ = 0;
-  } else if (share > budget_ / 4 || account_level_ == 0) {
+  } else if (share > allowed / 4 || account_level_ == 0) {
     low_windows_ = 0;
   } else if (++low_windows_ == kCalmWindows) {
     --account_level_;
@@ -99,7 +128,7 @@ void Governor::compare(const WatchLoad& load) {
       if (steady_ > 0) return begin_comparison(load);
       stage_ = Stage::kLook;
       began_ = load.now;
-      before_ = load.operations;
+      before_ = load;
       return;
     case Stage::kLook:
       if (load.now - began_ >= length_ - kPoll / 2) look(load);
@@ -108,7 +137,7 @@ void Governor::compare(const WatchLoad& load) {
       if (load.now - began_ < length_ * kSettle - kPoll / 2) return;
       stage_ = Stage::kMeasure;
       began_ = load.now;
-      before_ = load.operations;
+      before_ = load;
       return;
     case Stage::kMeasure:
       if (load.now - began_ >= length_ - kPoll / 2) end_stretch(load);
@@ -118,7 +147,7 @@ void Governor::compare(const WatchLoad& load) {
 
 // Chooses how long stretches are, and whether there is any pace.
 void Governor::look(const WatchLoad& load) {
-  const double operations = static_cast<double>(load.operations - before_), seconds = load.now - began_;
+  const double operations = static_cast<double>(load.operations - before_.operations), seconds = load.now - began_;
   if (operations < kFewestOperations && length_ < kLongest) {
     length_ = std::min(kLongest, length_ * 2);
     return;  // look on
@@ -150,19 +179,30 @@ void Governor::begin_stretch(const WatchLoad& load) {
 }
 
 void Governor::end_stretch(const WatchLoad& load) {
-  const double operations = static_cast<double>(load.operations - before_);
+  const double operations = static_cast<double>(load.operations - before_.operations);
   if (operations < kFewestOperations) return end_comparison(load.now, false);
   paces_[stretch_] = operations / (load.now - began_);
+  // From one wait to another: a program that works in steps is measured in whole ones.
+  const auto waits = static_cast<double>((load.waits - before_.waits) & 0xffffff);
+  const double waited = load.last_wait - before_.last_wait;
+  waits_[stretch_] = waits >= kFewestWaits && waited > 0 ? waits / waited : 0;
   if (++stretch_ < 4) return begin_stretch(load);
-  const auto [least, most] = std::minmax_element(std::begin(paces_), std::end(paces_));
-  const bool steady = *most <= kSteady * *least;
+  const Pair pair{load.now, ratio_of(paces_), ratio_of(waits_)};
+  const bool steady = pair.operations || pair.waits;
   if (steady) {
-    const double outer = std::log(paces_[0] * paces_[3]) / 2, inner = std::log(paces_[1] * paces_[2]) / 2;
-    pairs_.push_back({load.now, without_first_ ? outer - inner : inner - outer});
+    pairs_.push_back(pair);
     if (pairs_.size() > kMostPairs) pairs_.pop_front();
-    choose_length(*least);
+    choose_length(*std::min_element(std::begin(paces_), std::end(paces_)));
   }
   end_comparison(load.now, steady);
+}
+
+// Nothing if they are too far apart, or one is not known.
+std::optional<double> Governor::ratio_of(const double (&paces)[4]) const {
+  const auto [least, most] = std::minmax_element(std::begin(paces), std::end(paces));
+  if (*least <= 0 || *most > kSteady * *least) return std::nullopt;
+  const double outer = std::log(paces[0] * paces[3]) / 2, inner = std::log(paces[1] * paces[2]) / 2;
+  return without_first_ ? outer - inner : inner - outer;
 }
 
 void Governor::end_comparison(double now, bool steady) {
@@ -210,28 +250,15 @@ std::optional<WatchCost> Governor::cost() const {
   return interval(1);
 }
 
-// Yuen's interval of a trimmed mean (Biometrika 61, 1974).
 std::optional<WatchCost> Governor::interval(double wider) const {
-  const size_t count = pairs_.size();
-  if (count < kFewestPairs) return std::nullopt;
-  std::vector<double> sorted;
-  for (const Pair& pair : pairs_) sorted.push_back(pair.value);
-  std::sort(sorted.begin(), sorted.end());
-  const auto trimmed = static_cast<size_t>(kTrimmed * static_cast<double>(count));
-  const size_t kept = count - 2 * trimmed;
-  double sum = 0, winsorized = 0, squares = 0;
-  const auto at = [&](size_t i) { return sorted[std::clamp(i, trimmed, count - 1 - trimmed)]; };
-  for (size_t i = 0; i < count; ++i) {
-    winsorized += at(i);
-    if (i >= trimmed && i < count - trimmed) sum += sorted[i];
+  std::vector<double> operations, waits;
+  for (const Pair& pair : pairs_) {
+    if (pair.operations) operations.push_back(*pair.operations);
+    if (pair.waits) waits.push_back(*pair.waits);
   }
-  winsorized /= static_cast<double>(count);
-  for (size_t i = 0; i < count; ++i) squares += (at(i) - winsorized) * (at(i) - winsorized);
-  const double mean = sum / static_cast<double>(kept);
-  const double error = std::sqrt(squares / (static_cast<double>(kept) * static_cast<double>(kept - 1)));
-  const double half = wider * student_95(kept - 1) * error;
-  const auto share = [](double log_ratio) { return 1 - std::exp(-log_ratio); };
-  return WatchCost{share(mean), share(mean - half), share(mean + half), count};
+  const auto by_operations = interval_of(std::move(operations), wider), by_waits = interval_of(std::move(waits), wider);
+  if (!by_operations || !by_waits) return by_operations ? by_operations : by_waits;
+  return by_waits->high - by_waits->low < by_operations->high - by_operations->low ? by_waits : by_operations;
 }
 
 }  // namespace tacho::watch

@@ -27,7 +27,11 @@ struct WatchCost {
 struct WatchLoad {
   double now = 0;           ///< seconds
   uint64_t operations = 0;  ///< that were begun
-  double taken = 0;         ///< seconds that timing took: of a program's host time and of its device's, on average
+  uint64_t timed = 0;       ///< of them timed
+  double timing = 0;        ///< seconds that timing took: of a program's host time and of its device's, on average
+  double counting = 0;      ///< seconds of host time that counting took
+  uint64_t waits = 0;       ///< calls that waited for work, modulo 2^24
+  double last_wait = 0;     ///< when the last of them came back, seconds since any moment
 };
 
 class Governor {
@@ -45,10 +49,11 @@ class Governor {
 
  private:
   struct Pair {
-    double at;     // s
-    double value;  // log(pace without / pace with)
+    double at;  // s
+    // log(pace without / pace with), in operations and in calls that wait; nothing where that was not steady
+    std::optional<double> operations, waits;
   };
-  // The interval of the pairs; `wider` times as wide as for 95 %.
+  // The interval of the pairs in the unit that resolves more; `wider` times as wide as for 95 %.
   std::optional<WatchCost> interval(double wider) const;
   void account(const WatchLoad& load);
   void compare(const WatchLoad& load);
@@ -57,6 +62,7 @@ class Governor {
   void begin_comparison(const WatchLoad& load);
   void begin_stretch(const WatchLoad& load);
   void end_stretch(const WatchLoad& load);
+  std::optional<double> ratio_of(const double (&paces)[4]) const;
   void end_comparison(double now, bool steady);
   void judge(double now);
   void choose_level();
@@ -70,21 +76,22 @@ class Governor {
 
   // The account
   double last_ = -1;                              // s, of the last step
-  double window_with_ = 0, window_taken_ = -1;    // s with timing in this window; `taken` at its beginning
+  double window_with_ = 0;                        // s with timing in this window
+  std::optional<WatchLoad> window_;               // at its beginning
   uint32_t account_level_ = 0, low_windows_ = 0;  // what the account asks for; windows in a row far under the budget
   double account_over_ = -1;                      // s, since when it is over the budget at the highest level
 
   // The comparison
   enum class Stage : uint8_t { kRest, kLook, kSettle, kMeasure } stage_ = Stage::kRest;
-  double until_ = 0;                    // s, of the rest
-  double began_ = 0;                    // s, of the stage
-  uint64_t before_ = 0;                 // operations at its beginning
-  double length_ = 0.04, longer_ = 1;   // s, of a stretch, and how much longer than its operations ask for
-  uint32_t unsteady_ = 0, steady_ = 0;  // comparisons in a row
-  uint32_t stretch_ = 0;                // of the four
-  bool without_first_ = false;          // BAAB
-  double paces_[4] = {};                // operations a second
-  double level_since_ = 0;              // s
+  double until_ = 0;                      // s, of the rest
+  double began_ = 0;                      // s, of the stage
+  WatchLoad before_;                      // at its beginning
+  double length_ = 0.04, longer_ = 1;     // s, of a stretch, and how much longer than its operations ask for
+  uint32_t unsteady_ = 0, steady_ = 0;    // comparisons in a row
+  uint32_t stretch_ = 0;                  // of the four
+  bool without_first_ = false;            // BAAB
+  double paces_[4] = {}, waits_[4] = {};  // operations and waits a second; waits: 0 if there were too few
+  double level_since_ = 0;                // s
   std::deque<Pair> pairs_;
   uint32_t pair_level_ = 0;  // what the comparison asks for
   double pair_over_ = -1;    // s

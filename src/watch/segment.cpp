@@ -261,15 +261,26 @@ uint64_t WatchSegment::operations() const {
   return sum;
 }
 
-double WatchSegment::taken() const {
+WatchLoad WatchSegment::load(double now) const {
   uint32_t active = 0;
   for (const event::WatchProcess& process : table_->processes) {
     if (process.pid.load(std::memory_order_relaxed) == 0) break;
     if (watched_domains(process) != 0 && process.ended.load(std::memory_order_relaxed) == 0) ++active;
   }
+  const double share = 1e-9 / std::max(active, 1u);
   const event::WatchHeader& header = table_->header;
-  return static_cast<double>(value_of(header.prepared_time) + value_of(header.device_time)) * 1e-9 /
-         std::max(active, 1u);
+  WatchLoad load;
+  load.now = now;
+  load.operations = operations();
+  load.timed = value_of(header.prepared);
+  load.timing = static_cast<double>(value_of(header.prepared_time) + value_of(header.device_time)) * share;
+  if (const uint64_t measured = value_of(header.counted_measured); measured > 0)
+    load.counting = static_cast<double>(value_of(header.counted_time)) / static_cast<double>(measured) *
+                    static_cast<double>(load.operations) * share;
+  const uint64_t mark = value_of(header.waits);
+  load.waits = mark & 0xffffff;
+  load.last_wait = static_cast<double>(mark >> 24) * 1e-6;
+  return load;
 }
 
 WatchSnapshot WatchSegment::snapshot(double seconds) const {

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "event/watch_table.h"
 #include "watch/estimate.h"
+#include "watch/governor.h"
 
 namespace tacho::watch {
 
@@ -90,8 +91,8 @@ class WatchSegment {
   const event::WatchTable& table() const { return *table_; }
   /// Operations in all rows: what a governor needs often.
   uint64_t operations() const;
-  /// Seconds that timing has taken so far, of host and device time, of each process that uses a device on average.
-  double taken() const;
+  /// What programs have done `now`, seconds after they began.
+  WatchLoad load(double now) const;
   WatchSnapshot snapshot(double seconds) const;
 
  private:

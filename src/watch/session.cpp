@@ -99,7 +99,7 @@ class Moments {
   double seconds() const { return static_cast<double>(raw_now() - began_) * 1e-9; }
   void govern() {
     if (moment_.counts_only) return;
-    const WatchSetting wanted = governor_.step({seconds(), segment_.operations(), segment_.taken()});
+    const WatchSetting wanted = governor_.step(segment_.load(seconds()));
     segment_.header().least_level.store(wanted.least_level, std::memory_order_relaxed);
     segment_.header().timing.store(wanted.timing, std::memory_order_relaxed);
     const std::lock_guard held(lock_);

@@ -35,7 +35,11 @@ class Program {
       done_ += pace * kStep * (1 - lost);
       taken_ += accounted * kStep * lost;
       lost_ += kStep * lost;
-      setting_ = governor.step({now_, static_cast<uint64_t>(done_), taken_});
+      timed_ += with ? pace * kStep / std::pow(2, std::max(setting_.least_level, 7u)) : 0;
+      setting_ = governor.step({.now = now_,
+                                .operations = static_cast<uint64_t>(done_),
+                                .timed = static_cast<uint64_t>(timed_),
+                                .timing = taken_});
     }
   }
   void run(Governor& governor, double seconds, const Load& load, double accounted = 1) {
@@ -46,7 +50,7 @@ class Program {
   double lost() const { return lost_; }  // seconds
 
  private:
-  double now_ = 0, done_ = 0, taken_ = 0, slow_ = 0, lost_ = 0;
+  double now_ = 0, done_ = 0, timed_ = 0, taken_ = 0, slow_ = 0, lost_ = 0;
   WatchSetting setting_;
   std::mt19937_64 random_;
   std::normal_distribution<double> normal_;
@@ -153,7 +157,7 @@ TEST(Governor, GivesUpWhereSeldomIsStillTooDear) {
       const double lost = setting.timing == event::WatchTiming::kOn ? 0.3 : 0;
       done += 100'000 * kStep * (1 - lost);
       taken += accounted ? kStep * lost : 0;
-      setting = governor.step({now, static_cast<uint64_t>(done), taken});
+      setting = governor.step({.now = now, .operations = static_cast<uint64_t>(done), .timing = taken});
     }
     EXPECT_TRUE(governor.gave_up());
     EXPECT_EQ(setting.timing, event::WatchTiming::kNever);
@@ -169,15 +173,57 @@ TEST(Governor, WorkInBurstsIsComparedInLongerStretches) {
   for (double now = 0; now < 120; now += kStep) {
     const double lost = setting.timing == event::WatchTiming::kOn ? 0.05 : 0;
     done += ++burst % 5 == 0 ? 5000 * (1 - lost) : 0;
-    setting = governor.step({now, static_cast<uint64_t>(done), 0});
+    setting = governor.step({.now = now, .operations = static_cast<uint64_t>(done)});
   }
   ASSERT_TRUE(governor.cost());
+}
+
+// Steps of 13 ms, all of whose operations come at once: in operations a stretch says little, in waits all.
+TEST(Governor, AProgramThatWorksInStepsIsMeasuredInWholeOnes) {
+  Governor governor(0.5);
+  WatchSetting setting;
+  uint64_t done = 0, waits = 0;
+  double last_wait = 0, next = 0, more = 0.04;
+  for (double now = 0; now < 30; now += kStep) {
+    while (next <= now) {
+      done += 50;
+      last_wait = next;
+      ++waits;
+      next += 0.013 * (setting.timing == event::WatchTiming::kOn ? 1 + more : 1);
+    }
+    setting = governor.step({.now = now, .operations = done, .waits = waits & 0xffffff, .last_wait = last_wait});
+  }
+  const auto cost = governor.cost();
+  ASSERT_TRUE(cost);
+  EXPECT_LE(cost->high - cost->low, 0.01);
+  EXPECT_LE(cost->low, more / (1 + more));
+  EXPECT_GE(cost->high, more / (1 + more) - 0.004);  // a step that a change meets is in both
+}
+
+// What counting takes is not timing's to lose.
+TEST(Governor, TimingHasWhatCountingLeaves) {
+  Governor governor(0.01);
+  WatchSetting setting;
+  double timing = 0, counting = 0, timed = 0;
+  for (double now = 0; now < 60; now += kStep) {
+    const double one_of = std::pow(2, std::max(setting.least_level, 7u));
+    timing += kStep * (setting.timing == event::WatchTiming::kOn ? 0.0076 * 128 / one_of : 0);
+    timed += kStep * 100'000 / one_of;
+    counting += kStep * 0.006;
+    setting = governor.step({.now = now,
+                             .operations = static_cast<uint64_t>(now * 100'000),
+                             .timed = static_cast<uint64_t>(timed),
+                             .timing = timing,
+                             .counting = counting});
+  }
+  EXPECT_EQ(setting.least_level, 8u);
+  EXPECT_FALSE(governor.gave_up());
 }
 
 TEST(Governor, KnowsNothingOfAnIdleProgram) {
   Governor governor(0.01);
   for (double now = 0; now < 20; now += kStep)
-    EXPECT_EQ(governor.step({now, static_cast<uint64_t>(now), 0}).timing, event::WatchTiming::kOn);
+    EXPECT_EQ(governor.step({.now = now, .operations = static_cast<uint64_t>(now)}).timing, event::WatchTiming::kOn);
   EXPECT_FALSE(governor.cost());
 }
 

@@ -137,7 +137,6 @@ struct EventTimer::State {
   Waiting waiting[kMostWaiting];
   Spare spare[kMostPlaces];
   Floor floor;
-  uint32_t floor_turn;
   // What keeps a device busy that waits for work: how many things hold it, or where nothing can, how often `first` is
   // recorded; and timings in a row that came too late, and in time.
   uint32_t held, lead, missed, calm;
@@ -268,16 +267,18 @@ void EventTimer::read_time(const Waiting& one) {
     keep_times(one.kept, began + static_cast<int64_t>(ns - time) / 2, time, half_width);
 }
 
-// Reads the times of operations that have ended, looking at `most`. Under the lock.
+// Reads the times of operations that have ended, asking for `most`. Under the lock.
 void EventTimer::read_times(uint32_t most) {
   uint32_t count = state_->waiting_count.load(std::memory_order_relaxed);
   if (count == 0 || capturing()) return;
   const uint64_t readable = runtime_->readable();
   if (readable == kNoPlace) return;
-  for (uint32_t looked = 0; looked < most && count > 0; ++looked) {
+  uint32_t asked = 0;
+  for (uint32_t looked = count; looked > 0 && asked < most && count > 0; --looked) {
     if (state_->turn >= count) state_->turn = 0;
     Waiting& one = state_->waiting[state_->turn];
     const bool asks = readable == kAnyPlace || one.place == readable;
+    asked += asks ? 1 : 0;
     const EventState found = asks ? runtime_->query(one.events.after) : EventState::kPending;
     if (found == EventState::kPending) {
       ++state_->turn;
@@ -456,7 +457,7 @@ OpenTiming EventTimer::open(Stream stream, bool per_thread) {
   timing.per_thread = per_thread;
   const Guard guard(state_->lock);
   if (capturing()) return timing;
-  read_times(8);
+  read_times(3);
   if (state_->waiting_count.load(std::memory_order_relaxed) == kMostWaiting) return timing;
   timing.place = runtime_->place(stream, per_thread);
   // Before the first operation a device has nothing to do.
@@ -464,9 +465,9 @@ OpenTiming EventTimer::open(Stream stream, bool per_thread) {
   if (timing.place == kNoPlace || !take_events(timing.place, timing.events)) return timing;
   hold(stream, per_thread);
   if (state_->lead == 0) state_->lead = 1;
-  // What events take is measured often at first, and then now and then.
-  if (state_->lead > 1 || state_->floor.count < Floor::kKept || ++state_->floor_turn % 16 == 0)
-    timing.firsts = state_->lead;
+  // Always one event in front of the pair: what a device takes for the first event after something else is another time
+  // than for the next one, by up to a microsecond.
+  timing.firsts = state_->lead;
   timing.open = true;
   for (uint32_t i = 0; timing.open && i < timing.firsts; ++i)
     timing.open = runtime_->record(timing.events.first, stream, per_thread);
@@ -483,7 +484,7 @@ void EventTimer::close(const OpenTiming& timing, WatchRow& row, uint32_t level, 
                        runtime_->record(timing.events.after, timing.stream, timing.per_thread);
     if (whole) {
       // A device that was waiting for work has stamped the event at once, and then waited for the operation.
-      const bool floor_good = timing.firsts > 0 && runtime_->query(timing.events.first) == EventState::kPending;
+      const bool floor_good = runtime_->query(timing.events.first) == EventState::kPending;
       const bool behind = floor_good || runtime_->query(timing.events.before) == EventState::kPending;
       choose_lead(behind);
       state_->waiting[count] = {timing.events, timing.place, &row, level, timing.firsts + 1, floor_good, behind, kept};

@@ -104,6 +104,7 @@ auto watch_wait(EventTimer& timer, WatchRow* row, const KeptBy& by, Call call, W
   } else if (result == 0) {
     count_operation(*row, 0);
     add_time(*row, 0, static_cast<uint64_t>(to - from));
+    note_wait(to);
   }
   if (result == 0) waited();
   timer.read_after_wait();

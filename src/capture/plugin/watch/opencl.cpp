@@ -471,6 +471,7 @@ struct Wait<Member, cl_int (*)(A...)> {
     } else if (result == CL_SUCCESS) {
       count_operation(*at, 0);
       add_time(*at, 0, static_cast<uint64_t>(to - from));
+      note_wait(to);
     }
     read_after_wait();
     return result;

@@ -133,6 +133,18 @@ inline uint32_t row_number(const WatchRow& row) {
 /// This process uses a runtime that is watched.
 void note_domain(uint32_t domain);
 
+/// A call that waits came back at `now`, ns: programs that work in steps wait once in each.
+inline void note_wait(int64_t now) {
+  std::atomic<uint64_t>& waits = g_table->header.waits;
+  uint64_t before = waits.load(std::memory_order_relaxed);
+  while (!waits.compare_exchange_weak(before, event::watch_wait_mark(before, static_cast<uint64_t>(now)),
+                                      std::memory_order_relaxed)) {
+  }
+}
+
+/// What reading the clock takes, ns: it is in what OwnTime measures.
+int64_t clock_time();
+
 /// What libtacho-watch.so costs the calling thread: counted operations are measured at 1 of 256, prepared ones always.
 class OwnTime {
  public:
@@ -161,6 +173,7 @@ class OwnTime {
     else if (from_ == 0)
       return;
     pause();
+    spent_ -= 2 * clock_time();
     const auto spent = static_cast<uint64_t>(spent_ > 0 ? spent_ : 0);
     if (prepares_) {
       header.prepared_time.fetch_add(spent, std::memory_order_relaxed);

@@ -26,10 +26,11 @@ constexpr double kShortest = 0.04, kLongest = 0.64, kSettle = 0.5;  // seconds o
 constexpr double kWantedOperations = 50, kFewestOperations = 10, kFewestWaits = 3;
 constexpr double kSteady = 2;  // paces that differ more than by this factor are not compared
 constexpr size_t kFewestPairs = 8, kMostPairs = 400;
-constexpr double kKept = 60;      // seconds that a pair speaks for
-constexpr double kSearch = 30;    // seconds of comparisons without a rest, as long as nothing is resolved
-constexpr double kSurer = 1.4;    // decisions are made often: on an interval of 99 %
-constexpr double kTrimmed = 0.1;  // of the pairs at each end: stretches in which the machine did something else
+constexpr double kKept = 60;        // seconds that a pair speaks for
+constexpr double kResolved = 0.01;  // the width of an interval that decides
+constexpr double kSearch = 30;      // seconds of comparisons without a rest, as long as nothing is resolved
+constexpr double kSurer = 1.4;      // decisions are made often: on an interval of 99 %
+constexpr double kTrimmed = 0.1;    // of the pairs at each end: stretches in which the machine did something else
 
 // Yuen's interval of a trimmed mean (Biometrika 61, 1974), as shares. Nothing for too few.
 std::optional<WatchCost> interval_of(std::vector<double> ratios, double wider) {
@@ -99,7 +100,10 @@ void Governor::account(const WatchLoad& load) {
   if (window_with_ < kWindow) return;
   // Counting is not shed, so timing has what it leaves, and a quarter of the budget in any case.
   const double counting = std::max(0.0, load.counting - window_->counting) / (load.now - window_->now);
-  const double allowed = std::max(budget_ - counting, budget_ / 4);
+  // The account is an upper bound: where the comparison shows that the pace keeps the budget, timing has all of it.
+  const auto known = cost();
+  const bool shown = known && known->high <= budget_ && known->high - known->low <= kResolved;
+  const double allowed = shown ? budget_ : std::max(budget_ - counting, budget_ / 4);
   const double share = std::max(0.0, load.timing - window_->timing) / window_with_;
   const double one_of = static_cast<double>(load.operations - window_->operations) /
                         static_cast<double>(std::max<uint64_t>(load.timed - window_->timed, 1));

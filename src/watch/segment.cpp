@@ -137,7 +137,7 @@ class GraphReader {
     const auto [at, is_new] = known_.try_emplace(row);
     if (!is_new) return at->second;
     RowSums sums = sums_of(table_.rows[row]);
-    sums.each_ns = common_error(table_.header, table_.rows[row]);
+    sums.each_ns = common_error(table_.header, table_.rows[row], sums);
     GraphKernel& kernel = at->second;
     kernel.title = sums.title();
     if (sums.count > 0)
@@ -290,11 +290,9 @@ WatchSnapshot WatchSegment::snapshot(double seconds) const {
   for (const WatchRow& row : table_->rows) {
     if (row.state.load(std::memory_order_acquire) != WatchRow::kReady || value_of(row.count) == 0) continue;
     snapshot.rows.push_back(sums_of(row));
-    snapshot.rows.back().each_ns = common_error(table_->header, row, snapshot.rows.back());
-
     if (row.kind == event::WatchKind::kGraph)
       graphs.add(static_cast<uint32_t>(&row - table_->rows), snapshot.rows.back());
-    snapshot.rows.back().each_ns = common_error(table_->header, row);
+    snapshot.rows.back().each_ns = common_error(table_->header, row, snapshot.rows.back());
     snapshot.operations += snapshot.rows.back().count;
   }
   for (const event::WatchProcess& process : table_->processes) {

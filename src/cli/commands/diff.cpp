@@ -63,7 +63,10 @@ int run_diff(int argc, char** argv) {
   const bool parts = !before_text.empty() || !after_text.empty();
   if (parts && (before_text.empty() || after_text.empty() || !b.empty()))
     return complain(kBadInput, "--before and --after go together, with one file of tacho watch");
-  if (!parts && b.empty()) return complain(kBadInput, "b is required: the trace to compare with " + a);
+  if (!parts && b.empty())
+    return complain(
+        kBadInput,
+        "B is missing: tacho diff A B, or two parts of one file of tacho watch (--before, --after); see tacho diff --help");
   double percent = -1;
   if (!limit.empty()) {
     std::string_view digits = limit;

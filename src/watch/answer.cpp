@@ -77,7 +77,7 @@ std::vector<TimedRow> by_time(const WatchSnapshot& snapshot, bool device) {
 // A graph's kernels, and where their times are from.
 void put_kernels(const TimedRow& timed, const KernelTimes& times, report::JsonValue& object) {
   using report::JsonValue;
-  const GraphShares shares =
+  const GraphTimeShares shares =
       graph_shares(*timed.row, times, timed.time ? std::optional(timed.time->total_ns) : std::nullopt);
   JsonValue kernels = JsonValue::list();
   for (const GraphShare& share : shares.kernels)

@@ -17,8 +17,8 @@ struct Line {
 
 }  // namespace
 
-GraphShares graph_shares(const RowSums& graph, const KernelTimes& times, std::optional<double> total_ns) {
-  GraphShares shares;
+GraphTimeShares graph_shares(const RowSums& graph, const KernelTimes& times, std::optional<double> total_ns) {
+  GraphTimeShares shares;
   double sum = 0;
   std::vector<double> parts;
   for (const GraphKernel& kernel : graph.kernels) {
@@ -55,7 +55,7 @@ report::Answer graph_answer(const WatchSnapshot& snapshot, const KernelTimes& ti
   for (const RowSums& row : snapshot.rows) {
     if (row.kernels.empty()) continue;
     const auto time = estimate_time(row.levels, row.each_ns);
-    const GraphShares shares = graph_shares(row, times, time ? std::optional(time->total_ns) : std::nullopt);
+    const GraphTimeShares shares = graph_shares(row, times, time ? std::optional(time->total_ns) : std::nullopt);
     unknown += shares.unknown > 0 ? 1 : 0;
     with_others += row.other_nodes > 0 ? 1 : 0;
     if (shares.unknown == 0) ++(shares.by_trace ? by_trace : by_own);

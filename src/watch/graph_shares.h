@@ -23,7 +23,7 @@ struct GraphShare {
   uint64_t launches;                      ///< exact
   std::optional<double> share, total_ns;  ///< of the graph's time, and that part of it; nothing where it is not known
 };
-struct GraphShares {
+struct GraphTimeShares {
   std::vector<GraphShare> kernels;  ///< as in RowSums
   uint64_t unknown = 0;             ///< kernels of which no time is known; then nothing has a share
   bool by_trace = false;            ///< some of the times are the trace's; else they are those of launches outside
@@ -31,7 +31,7 @@ struct GraphShares {
 /// The shares of a graph's kernels: by the trace's average of the same name, else by the average of the same kernel's
 /// own launches outside of graphs in the same shape. The kernels share all of the graph's time, that of its other nodes
 /// and of gaps, too. `total_ns`: the graph's time, if it is known.
-GraphShares graph_shares(const RowSums& graph, const KernelTimes& times, std::optional<double> total_ns);
+GraphTimeShares graph_shares(const RowSums& graph, const KernelTimes& times, std::optional<double> total_ns);
 
 /// All kernels inside graphs, by time, then by launches; no rows if no graph is known from inside.
 report::Answer graph_answer(const WatchSnapshot& snapshot, const KernelTimes& times);

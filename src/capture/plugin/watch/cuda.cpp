@@ -760,9 +760,9 @@ struct UpdateGraph {
 struct SetKernelNode {
   TACHO_ENTRY(cuGraphExecKernelNodeSetParams, "_v2", "");
   // Most calls change arguments, and neither the kernel nor its shape.
-  static void after(int result, void* exec, void* node, const KernelNode* now) {
+  static void after(int result, void* exec, void* node, const GraphKernelNode* now) {
     if (result != kSuccess || now == nullptr) return;
-    KernelNode before{};
+    GraphKernelNode before{};
     if (!read_kernel_node(g_graph_functions, node, before) || !same_launch(before, *now)) change_graph(exec);
   }
 };

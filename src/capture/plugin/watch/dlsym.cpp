@@ -6,7 +6,6 @@
 #include <atomic>
 
 #include "capture/plugin/watch/cuda.h"
-#include "capture/plugin/watch/hip.h"
 #include "capture/plugin/watch/hooks.h"
 
 namespace tacho::capture::watch {

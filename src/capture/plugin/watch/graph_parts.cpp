@@ -69,7 +69,7 @@ class Reader {
       parts_.others += is_work ? 1 : 0;
       return true;
     }
-    KernelNode kernel{};
+    GraphKernelNode kernel{};
     if (!read_kernel_node(driver_, node, kernel)) return false;
     WatchedShape shape;
     for (size_t i = 0; i < 3; ++i) {
@@ -91,7 +91,7 @@ class Reader {
 
 }  // namespace
 
-bool read_kernel_node(const GraphFunctions& driver, void* node, KernelNode& kernel) {
+bool read_kernel_node(const GraphFunctions& driver, void* node, GraphKernelNode& kernel) {
   auto* const read = driver.cuGraphKernelNodeGetParams_v2 != nullptr ? driver.cuGraphKernelNodeGetParams_v2
                                                                      : driver.cuGraphKernelNodeGetParams;
   if (read == nullptr || read(node, &kernel) != 0) return false;
@@ -99,7 +99,7 @@ bool read_kernel_node(const GraphFunctions& driver, void* node, KernelNode& kern
   return kernel.function != nullptr;
 }
 
-bool same_launch(const KernelNode& a, const KernelNode& b) {
+bool same_launch(const GraphKernelNode& a, const GraphKernelNode& b) {
   // In the first version there is nothing behind a function.
   const void* const function = b.function != nullptr ? b.function : b.kernel;
   return a.function == function && memcmp(a.grid, b.grid, sizeof a.grid) == 0 &&

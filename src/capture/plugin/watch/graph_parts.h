@@ -6,7 +6,7 @@
 namespace tacho::capture::watch {
 
 /// CUDA_KERNEL_NODE_PARAMS_v2; the first version ends before `kernel`.
-struct KernelNode {
+struct GraphKernelNode {
   void* function;
   unsigned grid[3], block[3], shared_bytes;
   void **parameters, **extra;
@@ -17,8 +17,8 @@ struct KernelNode {
 struct GraphFunctions {
   int (*cuGraphGetNodes)(void* graph, void** nodes, size_t* count);
   int (*cuGraphNodeGetType)(void* node, int* type);
-  int (*cuGraphKernelNodeGetParams)(void* node, KernelNode*);
-  int (*cuGraphKernelNodeGetParams_v2)(void* node, KernelNode*);
+  int (*cuGraphKernelNodeGetParams)(void* node, GraphKernelNode*);
+  int (*cuGraphKernelNodeGetParams_v2)(void* node, GraphKernelNode*);
   int (*cuGraphChildGraphNodeGetGraph)(void* node, void** graph);
 };
 
@@ -27,8 +27,8 @@ struct GraphFunctions {
 WatchRow* read_graph(const GraphFunctions& driver, uint32_t domain, void* graph,
                      WatchRow* (*row_of)(void* function, const WatchedShape& shape));
 /// What a kernel's node launches; false when the driver does not tell.
-bool read_kernel_node(const GraphFunctions& driver, void* node, KernelNode& kernel);
+bool read_kernel_node(const GraphFunctions& driver, void* node, GraphKernelNode& kernel);
 /// The function and the shape are the same: `a` as read_kernel_node() gave it, `b` as a program gives it.
-bool same_launch(const KernelNode& a, const KernelNode& b);
+bool same_launch(const GraphKernelNode& a, const GraphKernelNode& b);
 
 }  // namespace tacho::capture::watch

@@ -7,7 +7,6 @@
 //
 // HIP keeps the last error of a thread, which programs ask for behind a launch. So nothing of ours is called behind a
 // call that failed, nor while an error waits to be asked for, and an error of our own calls is taken back at once.
-#include "capture/plugin/watch/hip.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
 
 #include "capture/attach_answer.h"
 #include "capture/plugin/watch/cuda.h"
-#include "capture/plugin/watch/hip.h"
+#include "capture/plugin/watch/hooks.h"
 #include "capture/plugin/watch/opencl.h"
 #include "capture/plugin/watch/slots.h"
 #include "capture/plugin/watch/sums.h"

@@ -75,7 +75,7 @@ class Sums(Case):
         self.watch(f"{PROGRAM} dlsym plain 1000 >/dev/null; sleep 1", "-q")
         self.trace(EXAMPLES / "vcopy", "-n", 65536, "-b", 256, "-i", 2)
         diff = [TACHO, "diff"]
-        for words, needle in ((("w.tacho", "--before", "0s-1s"), "--after"), (("w.tacho",), "b is required"),
+        for words, needle in ((("w.tacho", "--before", "0s-1s"), "--after"), (("w.tacho",), "B is missing"),
                               (("w.tacho", "w.tacho", "--before", "0s-1s", "--after", "1s-2s"), "go together"),
                               (("w.tacho", "--before", "yesterday", "--after", "0s-1s"), "--before yesterday"),
                               (("w.tacho", "--before", "0s-1s", "--after", "100s-200s"), "goes from"),

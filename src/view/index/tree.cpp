@@ -6,6 +6,7 @@
 #include <set>
 
 #include "analysis/operators/places.h"
+#include "base/saturating.h"
 #include "trace/read/rows.h"
 #include "view/index/names.h"
 #include "walk/names/tools.h"
@@ -73,7 +74,7 @@ std::vector<RowsOfTrack> rows_of_tracks(const trace::Trace& trace) {
         const int64_t count = trace.chunks(table)[chunk].rows / static_cast<int64_t>(entries->size()) + 1;
         (table == Table::kSample ? rows.samples : table == Table::kMessage ? rows.messages : rows.events) += count;
         rows.tables |= bit(table);
-        rows.busy += entry.busy;
+        add_saturating(rows.busy, entry.busy);
       }
     }
   std::vector<int64_t> track;

@@ -242,7 +242,7 @@ class LineMaker {
     if (kind == TrackKind::kThread) threads_.try_emplace(trace::cell<column::Track::thread>(trace_, track), number);
     Line& line = lines_[static_cast<size_t>(number)];
     line.about += rows.events + rows.readings;
-    if (line.kind == LineKind::kQueue) line.busy += rows.busy;
+    if (line.kind == LineKind::kQueue) add_saturating(line.busy, rows.busy);
     line.tables |= rows.tables & ~(bit(Table::kSample) | bit(Table::kMessage));
     if (rows.readings > 0) line.tables |= bit(Table::kReading);
     return number;

@@ -10,6 +10,7 @@
 #include "cli/options/recording_options.h"
 #include "cli/output/summary.h"
 #include "cli/shared/command_line.h"
+#include "cli/target/process_options.h"
 #include "report/output.h"
 #include "trace/trace.h"
 
@@ -127,18 +128,7 @@ int run_attach(int argc, char** argv) {
   AttachRequest request;
   std::optional<Error> refusal;
   app.add_option("PID", request.choice.numbers, "numbers of processes").positive().expected(0, -1);
-  app.add_option(
-         "--name", request.choice.names,
-         "processes that run this program or script; python stands for python3.11, too, and * and ? for letters")
-      .type_name("NAME")
-      .expected(1, 1);
-  app.add_option("--cgroup", request.choice.cgroups, "processes of this cgroup and of those inside it")
-      .type_name("PATH")
-      .expected(1, 1);
-  app.add_option("--container", request.choice.containers, "processes of the container whose id begins so")
-      .type_name("ID")
-      .expected(1, 1);
-  app.add_flag("--children", request.choice.children, "their children and children's children, too");
+  declare_process_options(app, request.choice);
   app.add_option(
          "--at", request.at,
          "begin at this moment on every host: /10s is the next full ten seconds; or a time of the day, 14:30:05")

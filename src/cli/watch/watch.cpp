@@ -17,6 +17,7 @@
 #include "cli/files/open_trace.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/time_text.h"
+#include "cli/target/process_options.h"
 #include "report/output.h"
 #include "report/sections.h"
 #include "watch/page.h"
@@ -485,16 +486,7 @@ void declare_options(CommandOptions& app, WatchRequest& request, bool running) {
   app.add_option("--top", request.top, "rows of each table; 0 = all").capture_default_str();
   app.add_flag("-q,--quiet", request.quiet, "no tables at the end");
   app.open_group("Programs that run already");
-  app.add_option("--name", request.choice.names, "processes that run this program or script, as tacho attach takes it")
-      .type_name("NAME")
-      .expected(1, 1);
-  app.add_option("--cgroup", request.choice.cgroups, "processes of this cgroup and of those inside it")
-      .type_name("PATH")
-      .expected(1, 1);
-  app.add_option("--container", request.choice.containers, "processes of the container whose id begins so")
-      .type_name("ID")
-      .expected(1, 1);
-  app.add_flag("--children", request.choice.children, "their children and children's children, too");
+  declare_process_options(app, request.choice);
   app.add_option("--duration", request.duration, "leave them after S seconds (default: at Ctrl-C)")
       .type_name("S")
       .between(0.1, 1e9);

@@ -144,8 +144,8 @@ report::Answer kernel_answer(const WatchSnapshot& snapshot) {
   report::Answer answer;
   answer.id = "kernels";
   answer.title = "Kernels";
-  answer.columns = {{.name = "name", .title = "Kernel"},
-                    {.name = "launches", .title = "Launches", .unit = Unit::kCount},
+  // Names last, as in the other tables: in a pipe they stay whole, and may have 2,000 letters.
+  answer.columns = {{.name = "launches", .title = "Launches", .unit = Unit::kCount},
                     {.name = "total_ns", .title = "Time", .unit = Unit::kNs},
                     {.name = "interval", .title = "± %", .unit = Unit::kShare, .decimals = 1},
                     {.name = "share", .title = "Share %", .unit = Unit::kShare, .decimals = 1},
@@ -153,7 +153,8 @@ report::Answer kernel_answer(const WatchSnapshot& snapshot) {
                     {.name = "p99_ns", .title = "p99", .unit = Unit::kNs, .leave_out = 1},
                     {.name = "longest_ns", .title = "Longest", .unit = Unit::kNs, .leave_out = 2},
                     {.name = "timed", .title = "Timed", .unit = Unit::kCount, .leave_out = 3},
-                    {.name = "at_most_ns", .unit = Unit::kNs}};
+                    {.name = "at_most_ns", .unit = Unit::kNs},
+                    {.name = "name", .title = "Kernel"}};
   answer.when_empty = "no kernel was launched";
   const std::vector<TimedRow> rows = by_time(snapshot, true);
   double all = 0;
@@ -161,7 +162,7 @@ report::Answer kernel_answer(const WatchSnapshot& snapshot) {
   for (const TimedRow& each : rows) all += each.time ? each.time->total_ns : 0;
   for (const TimedRow& each : rows) {
     const RowSums& row = *each.row;
-    std::vector<Cell> cells = {row.title(), whole(row.count)};
+    std::vector<Cell> cells = {whole(row.count)};
     if (each.time) {
       const double total = each.time->total_ns;
       cells.insert(cells.end(), {Cell(total), number(relative(*each.time)), all > 0 ? Cell(total / all) : Cell(),
@@ -172,11 +173,12 @@ report::Answer kernel_answer(const WatchSnapshot& snapshot) {
     }
     cells.push_back(whole(each.time ? each.time->timed : 0));
     cells.push_back(number(each.bound));
+    cells.emplace_back(row.title());
     bounds = bounds || each.bound;
     answer.rows.push_back(std::move(cells));
   }
   if (bounds) {
-    answer.columns.back().title = "At most";
+    answer.columns[answer.columns.size() - 2].title = "At most";
     answer.notes.emplace_back(
         "At most: the device was waiting for this kernel each time that it was timed, so that only a bound is known.");
   }

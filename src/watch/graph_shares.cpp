@@ -45,11 +45,11 @@ report::Answer graph_answer(const WatchSnapshot& snapshot, const KernelTimes& ti
   answer.id = "graph_kernels";
   answer.title = "Inside graphs";
   answer.columns = {{.name = "graph", .title = "Graph"},
-                    {.name = "name", .title = "Kernel"},
                     {.name = "launches", .title = "Launches", .unit = Unit::kCount},
                     {.name = "total_ns", .title = "Time", .unit = Unit::kNs},
                     {.name = "share", .title = "Of graph %", .unit = Unit::kShare, .decimals = 1},
-                    {.name = "average_ns", .title = "Average", .unit = Unit::kNs}};
+                    {.name = "average_ns", .title = "Average", .unit = Unit::kNs},
+                    {.name = "name", .title = "Kernel"}};
   std::vector<Line> lines;
   size_t unknown = 0, with_others = 0, by_trace = 0, by_own = 0;
   for (const RowSums& row : snapshot.rows) {
@@ -69,8 +69,8 @@ report::Answer graph_answer(const WatchSnapshot& snapshot, const KernelTimes& ti
     const auto cell = [](const std::optional<double>& value) { return value ? Cell(*value) : Cell(); };
     std::optional<double> average;
     if (share.total_ns && share.launches > 0) average = *share.total_ns / static_cast<double>(share.launches);
-    answer.rows.push_back({graph->name, share.kernel->title, static_cast<int64_t>(share.launches), cell(share.total_ns),
-                           cell(share.share), cell(average)});
+    answer.rows.push_back({graph->name, static_cast<int64_t>(share.launches), cell(share.total_ns), cell(share.share),
+                           cell(average), share.kernel->title});
   }
   const auto graphs = [](size_t count) { return fmt::format("{} graph{}", count, count == 1 ? "" : "s"); };
   if (by_trace > 0)

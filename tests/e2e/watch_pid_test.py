@@ -373,7 +373,7 @@ class OpenCl(Running):
         text = tacho.stderr.read()
         self.assertEqual(tacho.wait(), 0)
         self.assertIn(f"tacho watch  process {program.pid} (opencl_told)", text)
-        self.assertRegex(text, r"mix_up 1024/64 +120 ")
+        self.assertRegex(text, r"\n +120 [^\n]+ mix_up 1024/64\n")
         self.assertRegex(text, rf"{program.pid} +opencl_told +120 ")
 
     def test_page(self):

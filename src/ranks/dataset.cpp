@@ -122,10 +122,15 @@ Result<std::string> dataset_sql(SqlEngine engine, const std::string& folder) {
       {"{text}", duck ? "VARCHAR" : "Nullable(String)"},
       {"{median(}", duck ? "quantile_disc(" : "quantileExactLow(0.5)("},
       {"{)}", duck ? ", 0.5)" : ")"},
+      // In ascending order, with commas between.
+      {"{list(}",
+       duck ? "array_to_string(list_sort(list(" : "arrayStringConcat(arrayMap(x -> toString(x), arraySort(groupArray("},
+      {"{)list}", duck ? ")), ', ')" : "))), ', ')"},
       {"{operation of called}", operation_case()}};
   for (const auto& [word, by] : words) replace_all(text, word, by);
   if (!duck)
-    for (const std::string_view table : {"rank_time", "arrival", "collective", "straggler", "kind_of_collective"})
+    for (const std::string_view table : {"rank_time", "arrival_of_kernel", "kernel_to_match", "identified_collective",
+                                         "found_group", "arrival", "collective", "straggler", "kind_of_collective"})
       replace_all(text, fmt::format("TABLE {} AS", table),
                   fmt::format("TABLE {} ENGINE = MergeTree ORDER BY tuple() AS", table));
   for (const EventTable& table : event_tables())

@@ -68,7 +68,9 @@ WITH parts AS (
     replace(replace(lower({extract}(line, 'Collective name=([^,]*)', 1)), '_', ''), ' ', '') AS called,
     coalesce(CAST(nullif({extract}(line, 'In msg nelems=([0-9]{1,18})', 1), '') AS {integer}), -1) AS elements_in,
     coalesce(CAST(nullif({extract}(line, 'Out msg nelems=([0-9]{1,18})', 1), '') AS {integer}), -1) AS elements_out,
-    replace(lower({extract}(line, 'dtype=([^,]*)', 1)), '_', '') AS data_type
+    replace(lower({extract}(line, 'dtype=([^,]*)', 1)), '_', '') AS data_type,
+    coalesce(CAST(nullif({extract}(concat(', ', line), ', Seq=([0-9]{1,18})', 1), '') AS {integer}), -1) AS told_number,
+    {extract}(concat(', ', line), ', Comms Id=([^,]*)', 1) AS told_identity
   FROM telling),
 sized AS (
   SELECT *, {operation of called} AS operation,
@@ -87,11 +89,12 @@ counted AS (
          WHEN operation IN ('broadcast', 'reduce') THEN greatest(elements_in, elements_out)
          ELSE elements_in END AS elements
   FROM sized)
-SELECT rank, pid, correlation, of_kernel, group_name, members, group_size, operation,
+SELECT rank, pid, correlation, of_kernel, group_name, members, group_size, operation, told_number,
+  CASE WHEN told_identity = '0' THEN '' ELSE told_identity END AS told_identity,
   CASE WHEN elements > 0 THEN elements * element_bytes ELSE 0 END AS bytes
 FROM counted;
 
-{view} arrival_of_kernel AS
+{table} arrival_of_kernel AS
 WITH plain AS (
   SELECT rank, pid, correlation, begins, ends, told AS of_kernel,
     replace(replace(lower({extract}(name, '^([^(]*)', 1)), '_', ''), ' ', '') AS called
@@ -100,18 +103,98 @@ joined AS (
   SELECT K.rank AS rank, K.begins AS begins, K.ends AS ends, K.called AS called,
     min(coalesce(T.group_name, '')) AS told_group, min(coalesce(T.members, '')) AS told_members,
     max(coalesce(T.group_size, -1)) AS told_size, min(coalesce(T.operation, '')) AS least, max(coalesce(T.operation, '')) AS most,
+    min(coalesce(T.told_number, -1)) AS told_number, min(coalesce(T.told_identity, '')) AS told_identity,
     CASE WHEN min(coalesce(T.bytes, 0)) > 0 THEN sum(T.bytes) ELSE 0 END AS told_bytes
   FROM plain K LEFT JOIN told T
     ON K.rank = T.rank AND K.pid = T.pid AND K.correlation = T.correlation AND K.of_kernel = T.of_kernel
   GROUP BY K.rank, K.pid, K.correlation, K.begins, K.ends, K.called),
 known AS (
-  SELECT rank, begins, ends, told_group, told_members, told_size, told_bytes,
+  SELECT rank, begins, ends, told_group, told_members, told_size, told_bytes, told_number, told_identity,
     CASE WHEN least = most AND least <> '' THEN least ELSE {operation of called} END AS operation
   FROM joined)
 SELECT rank, told_group AS group_name, told_members AS members, told_size AS group_size,
-  row_number() OVER (PARTITION BY rank, told_group, told_members ORDER BY begins, ends) - 1 AS number, operation,
-  CASE WHEN operation = '' THEN 0 ELSE told_bytes END AS bytes, begins, ends
+  row_number() OVER (PARTITION BY rank, told_group, told_members ORDER BY begins, ends) - 1 AS counted_number, told_number,
+  told_identity AS identity, operation, CASE WHEN operation = '' THEN 0 ELSE told_bytes END AS bytes, begins, ends
 FROM known;
+
+-- By what the ranks' collectives match: "Seq" where every rank of a group numbers them upwards; else "Comms Id" where every rank of
+-- the group gives it, and always where a group has no name; else their number on the rank.
+{table} kernel_to_match AS
+WITH ordered AS (
+  SELECT *,
+    CASE WHEN told_number > coalesce(max(told_number) OVER earlier, -1) THEN 1 ELSE 0 END AS ascends,
+    CASE WHEN identity <> '' THEN 1 ELSE 0 END AS identified,
+    CASE WHEN group_name = '' AND members = '' THEN 1 ELSE 0 END AS unnamed,
+    -- Operations that torch coalesces share their identity: they meet in their order.
+    row_number() OVER (PARTITION BY rank, group_name, members, identity ORDER BY counted_number) AS occurrence
+  FROM arrival_of_kernel
+  WINDOW earlier AS (PARTITION BY rank, group_name, members ORDER BY counted_number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)),
+rank_of_group AS (
+  SELECT rank, group_name, members, min(told_number) AS lowest, min(identified) AS all_identified,
+    CASE WHEN max(unnamed * identified) = 1 THEN 0 ELSE min(ascends) END AS all_ascend, min(unnamed * identified) AS gone
+  FROM ordered GROUP BY rank, group_name, members),
+whole_group AS (
+  SELECT group_name, members, count(*) AS ranks_of_group, min(all_identified) AS identified_on_all,
+    min(CASE WHEN gone = 1 THEN 1 ELSE all_ascend END) AS numbered_on_all, min(CASE WHEN gone = 0 THEN lowest END) AS first_number
+  FROM rank_of_group GROUP BY group_name, members)
+SELECT O.rank AS rank, O.group_name AS group_name, O.members AS members, O.group_size AS group_size, O.identity AS identity,
+  O.occurrence AS occurrence, O.operation AS operation, O.bytes AS bytes, O.begins AS begins, O.ends AS ends,
+  CASE WHEN O.unnamed * O.identified = 1 THEN 'identity of any group'
+       WHEN G.numbered_on_all = 1 THEN 'number'
+       WHEN G.identified_on_all = 1 AND G.ranks_of_group > 1 THEN 'identity'
+       ELSE 'count' END AS matched_by,
+  CASE WHEN G.numbered_on_all = 1 THEN O.told_number - G.first_number ELSE O.counted_number END AS number
+FROM ordered O JOIN whole_group G ON O.group_name = G.group_name AND O.members = G.members;
+
+-- Collectives by identity, with the ranks that have them.
+{table} identified_collective AS
+SELECT group_name, members, matched_by, identity, occurrence, min(begins) AS earliest, max(group_size) AS told_size,
+  count(*) AS present, {list(}rank{)list} AS present_ranks,
+  concat({list(}rank{)list}, ' of ', CAST(max(group_size) AS {text})) AS rank_set
+FROM kernel_to_match WHERE matched_by IN ('identity', 'identity of any group')
+GROUP BY group_name, members, matched_by, identity, occurrence;
+
+-- Where no group is named, the ranks that share collectives are one. A collective that only some of a group recorded belongs to
+-- the only group that has these ranks and is as large; where there are several, it lacks ranks.
+{table} found_group AS
+WITH rank_sets AS (
+  SELECT rank_set, present_ranks, present, told_size,
+    CASE WHEN CASE WHEN told_size > 0 THEN present = told_size ELSE present > 1 END THEN 1 ELSE 0 END AS is_whole
+  FROM identified_collective WHERE matched_by = 'identity of any group'
+  GROUP BY rank_set, present_ranks, present, told_size),
+set_rank AS (
+  SELECT DISTINCT I.rank_set AS rank_set, K.rank AS rank
+  FROM kernel_to_match K JOIN identified_collective I ON K.matched_by = I.matched_by AND K.identity = I.identity AND K.occurrence = I.occurrence
+  WHERE K.matched_by = 'identity of any group'),
+shared AS (
+  SELECT A.rank_set AS part, B.rank_set AS larger, count(*) AS shared_ranks
+  FROM set_rank A JOIN set_rank B ON A.rank = B.rank GROUP BY A.rank_set, B.rank_set),
+within_other AS (
+  SELECT S.part AS part, S.larger AS larger
+  FROM shared S JOIN rank_sets A ON S.part = A.rank_set JOIN rank_sets B ON S.larger = B.rank_set
+  WHERE S.shared_ranks = A.present AND B.present > A.present AND (A.told_size = B.told_size OR A.told_size < 0)),
+made AS (SELECT * FROM rank_sets WHERE is_whole = 1 OR rank_set NOT IN (SELECT part FROM within_other)),
+belonging AS (
+  SELECT part AS rank_set, count(*) AS holders, min(larger) AS holder
+  FROM within_other
+  WHERE part NOT IN (SELECT rank_set FROM made) AND larger IN (SELECT rank_set FROM made) GROUP BY part)
+SELECT rank_set, concat('[', present_ranks, ']') AS members, concat('Comms Id, group of ', rank_set) AS found_by FROM made
+UNION ALL
+SELECT B.rank_set, concat('[', M.present_ranks, ']'), concat('Comms Id, group of ', M.rank_set)
+FROM belonging B JOIN made M ON B.holder = M.rank_set WHERE B.holders = 1
+UNION ALL
+SELECT rank_set, '', 'Comms Id, unknown group' FROM belonging WHERE holders > 1;
+
+{view} identified_number AS
+WITH placed AS (
+  SELECT identity, occurrence, earliest, group_name, members, '' AS found_by, members AS told_members
+  FROM identified_collective WHERE matched_by = 'identity'
+  UNION ALL
+  SELECT I.identity, I.occurrence, I.earliest, I.group_name, F.members, F.found_by, I.members
+  FROM identified_collective I JOIN found_group F ON I.rank_set = F.rank_set WHERE I.matched_by = 'identity of any group')
+SELECT identity, occurrence, group_name, members, found_by, told_members,
+  row_number() OVER (PARTITION BY group_name, members, found_by ORDER BY earliest, identity, occurrence) - 1 AS number
+FROM placed;
 
 -- A collective of MPI is a call, and says itself which one of its communicator it is.
 {view} arrival_of_call AS
@@ -139,35 +222,47 @@ SELECT own AS rank,
   coalesce(start_unix, start) + greatest(duration, 0) AS ends
 FROM known;
 
--- Who came when to which collective. Sends and receives are of two ranks only and do not match by counting.
+-- Who came when to which collective. `found_by`: how the group was found that no file names. Sends and receives are of two
+-- ranks only; they are no collective.
 {table} arrival AS
-SELECT rank, group_name, members, group_size, number, operation, bytes, begins, ends FROM arrival_of_kernel
-WHERE operation <> 'send_recv'
+SELECT rank, group_name, members, '' AS found_by, group_size, number, operation, bytes, begins, ends FROM kernel_to_match
+WHERE matched_by IN ('number', 'count')
 UNION ALL
-SELECT rank, group_name, members, group_size, number, operation, bytes, begins, ends FROM arrival_of_call;
+SELECT K.rank, K.group_name, N.members, N.found_by, K.group_size, N.number, K.operation, K.bytes, K.begins, K.ends
+FROM kernel_to_match K JOIN identified_number N
+  ON K.group_name = N.group_name AND K.members = N.told_members AND K.identity = N.identity AND K.occurrence = N.occurrence
+WHERE K.matched_by IN ('identity', 'identity of any group')
+UNION ALL
+SELECT rank, group_name, members, '', group_size, number, operation, bytes, begins, ends FROM arrival_of_call;
 
--- The k-th collective of a group on one rank is the k-th on every other; left out where the ranks disagree on what it was.
+-- Arrivals with the same number of a group; left out where the ranks disagree on what it was.
 {table} collective AS
 WITH placed AS (
   SELECT *, max(begins) OVER same AS latest, count(*) OVER same AS present,
-    row_number() OVER (PARTITION BY members, group_name, number ORDER BY begins, rank) AS place
+    row_number() OVER (PARTITION BY members, group_name, found_by, number ORDER BY begins, rank) AS place
   FROM arrival
-  WINDOW same AS (PARTITION BY members, group_name, number)),
+  WINDOW same AS (PARTITION BY members, group_name, found_by, number)),
 sums AS (
-  SELECT group_name, members, number, min(operation) AS what, min(bytes) AS size, max(present) AS ranks, max(group_size) AS told_size,
-    min(CASE WHEN begins = latest THEN rank END) AS last, min(begins) AS first_start, max(begins) AS last_start, max(ends) AS last_end,
+  SELECT group_name, members, found_by, number, min(operation) AS what, min(bytes) AS size, max(present) AS ranks,
+    max(group_size) AS told_size, min(CASE WHEN begins = latest THEN rank END) AS last, min(begins) AS first_start,
+    max(begins) AS last_start, max(ends) AS last_end,
     max(CASE WHEN place = greatest(floor(present / 2), 1) THEN begins END) AS median_of_others, sum(latest - begins) AS waited
-  FROM placed GROUP BY group_name, members, number
-  HAVING min(operation) = max(operation) AND min(bytes) = max(bytes)),
+  FROM placed GROUP BY group_name, members, found_by, number
+  HAVING min(operation) = max(operation) AND min(bytes) = max(bytes) AND min(operation) <> 'send_recv'),
+group_ranks AS (
+  SELECT group_name, members, found_by, count(DISTINCT rank) AS expected FROM arrival GROUP BY group_name, members, found_by),
 ended AS (
-  SELECT *, greatest(last_end - last_start, 0) AS transfer, greatest(told_size, ranks) AS n,
-    max(ranks) OVER (PARTITION BY members, group_name) AS most_ranks
-  FROM sums)
-SELECT group_name, members, number, CASE WHEN what = '' THEN 'collective' ELSE what END AS operation, size AS message_bytes, ranks,
-  ranks = most_ranks AS complete, last AS last_rank, first_start AS first_start_ns, last_start - first_start AS spread_ns,
-  CASE WHEN ranks > 1 THEN last_start - median_of_others ELSE 0 END AS late_ns, waited AS waited_ns, transfer AS transfer_ns,
-  CASE WHEN size > 0 AND transfer > 0 AND ranks = most_ranks THEN size / transfer END AS algorithm_gb_s,
-  CASE WHEN size > 0 AND transfer > 0 AND ranks = most_ranks AND n > 1 THEN size / transfer *
+  SELECT S.group_name AS group_name, S.members AS members, S.found_by AS found_by, S.number AS number, S.what AS what,
+    S.size AS size, S.ranks AS ranks, S.last AS last, S.first_start AS first_start, S.last_start AS last_start,
+    S.median_of_others AS median_of_others, S.waited AS waited, greatest(S.last_end - S.last_start, 0) AS transfer,
+    greatest(S.told_size, S.ranks) AS n, S.ranks = G.expected AND S.found_by <> 'Comms Id, unknown group' AS is_complete
+  FROM sums S JOIN group_ranks G ON S.group_name = G.group_name AND S.members = G.members AND S.found_by = G.found_by)
+SELECT group_name, members, found_by, number, CASE WHEN what = '' THEN 'collective' ELSE what END AS operation,
+  size AS message_bytes, ranks, is_complete AS complete, last AS last_rank, first_start AS first_start_ns,
+  last_start - first_start AS spread_ns, CASE WHEN ranks > 1 THEN last_start - median_of_others ELSE 0 END AS late_ns,
+  waited AS waited_ns, transfer AS transfer_ns,
+  CASE WHEN size > 0 AND transfer > 0 AND is_complete AND ranks > 1 THEN size / transfer END AS algorithm_gb_s,
+  CASE WHEN size > 0 AND transfer > 0 AND is_complete AND ranks > 1 THEN size / transfer *
     CASE WHEN what = 'all_reduce' THEN 2 * (n - 1) / n
          WHEN what IN ('all_gather', 'reduce_scatter', 'all_to_all', 'gather', 'scatter') THEN (n - 1) / n
          WHEN what IN ('broadcast', 'reduce') THEN 1.0 END END AS bus_gb_s
@@ -181,9 +276,9 @@ FROM collective WHERE ranks > 1 GROUP BY last_rank;
 
 -- Collectives of one kind.
 {table} kind_of_collective AS
-SELECT operation, group_name, members, message_bytes, count(*) AS collectives, {median(}spread_ns{)} AS median_spread_ns,
+SELECT operation, group_name, members, found_by, message_bytes, count(*) AS collectives, {median(}spread_ns{)} AS median_spread_ns,
   max(spread_ns) AS longest_spread_ns, {median(}transfer_ns{)} AS median_transfer_ns, sum(waited_ns) AS all_waited_ns
-FROM collective GROUP BY operation, group_name, members, message_bytes;
+FROM collective GROUP BY operation, group_name, members, found_by, message_bytes;
 
 SELECT * FROM rank_time ORDER BY rank;
 SELECT * FROM straggler ORDER BY caused_ns DESC, rank;

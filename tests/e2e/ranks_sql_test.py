@@ -1,14 +1,20 @@
 """tacho ranks --sql: the Parquet dataset and the printed SQL give, in DuckDB and in ClickHouse, the tables of tacho ranks."""
+import functools
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import engines
 import harness
 from harness import BUILD, DATA, SOURCE, TACHO
 from ranks_test import make_rank
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "field"))
+from comms_id_test import ALL, collective_rank  # noqa: E402, the folder of field tests is no package
 
 TABLES = ("rank_time", "straggler", "kind_of_collective", "collective")
 
@@ -60,8 +66,11 @@ class RanksSql(harness.Case):
         self.assertAlmostEqual(sum(number(row["percent_of_waiting"]) for row in tables["straggler"]), 100)
         columns = ("last_rank", "spread_ns", "late_ns", "waited_ns", "transfer_ns", "ranks")
         def key(row):
-            return (row.get("group", row.get("group_name")), number(row["number"]), row["operation"])
+            # Groups that no file names share their name: the first start tells their collectives apart.
+            group = row.get("group", row.get("group_name"))
+            return (group, number(row["number"]), row["operation"], *([int(row["first_start_ns"])] if group == "" and within == 0 else []))
         expected = {key(one): one for one in report["collectives"]}
+        self.assertEqual(len(expected), len(report["collectives"]))
         self.assertEqual({key(row) for row in tables["collective"]}, set(expected))
         for row in tables["collective"]:
             one = expected[key(row)]
@@ -115,6 +124,55 @@ class RanksSql(harness.Case):
         report = self.ranks(*(f"rank{rank}.json" for rank in range(3)))
         tables = self.compare(report)
         self.assertEqual({row["operation"] for row in tables["collective"]}, {"all_reduce"})
+
+    def compare_documents(self, documents):
+        shutil.rmtree(self.folder / "data", ignore_errors=True)
+        files = [f"rank{rank}.json" for rank in documents]
+        for file, document in zip(files, documents.values()):
+            (self.folder / file).write_text(json.dumps(document))
+        self.export(*files)
+        report = self.ranks(*files)
+        return report, self.compare(report)
+
+    def test_recordings_that_were_cut(self):
+        # Each rank's recording begins at another collective and rank 0's ends early: only numbers or identities match them.
+        def cut(step, _, rank):
+            return step >= rank and step < 8 - (rank == 0)
+        for told in (ALL, tuple(part for part in ALL if part != "Seq"), tuple(part for part in ALL if part != "Comms Id"),
+                     ("Collective name", "Group size", "Comms Id")):
+            report, tables = self.compare_documents({rank: collective_rank(rank, [[0, 1, 2, 3], [0, 1]], told=told,
+                                                                           keep=functools.partial(cut, rank=rank)) for rank in range(4)})
+            self.assertEqual(sum(one["complete"] and one["ranks"] == 4 for one in report["collectives"]), 4, told)
+            self.assertEqual(sum(one["complete"] and one["ranks"] == 2 for one in report["collectives"]), 6, told)
+            self.assertEqual({number(row["last_rank"]) for row in tables["collective"] if number(row["spread_ns"]) > 0}, {0}, told)
+
+    def test_groups_that_no_file_names(self):
+        groups = [[0, 1], [2, 3], [0, 2], [1, 3], [0, 1, 2, 3]]
+        for told in (("Collective name", "Group size", "Comms Id"), ("Collective name", "Comms Id")):
+            report, tables = self.compare_documents({rank: collective_rank(rank, groups, told=told) for rank in range(4)})
+            self.assertEqual(sorted(kind["members"] for kind in report["kinds"]), sorted(row["members"] for row in tables["kind_of_collective"]))
+            self.assertEqual({row["members"] for row in tables["kind_of_collective"]}, {str(group) for group in groups})
+        # Rank 0's last one is of one of two pairs; nothing tells which.
+        report, tables = self.compare_documents(
+            {rank: collective_rank(rank, [[0, 1], [0, 2]], told=("Collective name", "Group size", "Comms Id"),
+                                   keep=lambda step, place, rank=rank: step < 7 or rank == 0) for rank in range(3)})
+        self.assertEqual(sorted(one["ranks"] for one in report["collectives"]), [1] * 2 + [2] * 14)
+        self.assertEqual(sum(row["found_by"] == "Comms Id, unknown group" for row in tables["collective"]), 2)
+
+    def test_operations_that_share_an_identity_and_some_without(self):
+        documents = {rank: collective_rank(rank, [[0, 1]], told=("Collective name", "Group size", "Comms Id")) for rank in range(2)}
+        for document in documents.values():
+            for event in [dict(event) for event in document["traceEvents"]]:
+                document["traceEvents"].append(dict(event, ts=event["ts"] + 400, args=dict(event["args"], correlation=event["args"]["correlation"] + 100)))
+        report, _ = self.compare_documents(documents)
+        self.assertEqual(len(report["collectives"]), 16)
+        documents = {rank: collective_rank(rank, [[0, 1]], told=("Collective name", "Group size", "Comms Id")) for rank in range(2)}
+        for document in documents.values():  # the last two only count
+            for event in document["traceEvents"][-4:]:
+                event["args"].pop("Comms Id", None)
+        report, tables = self.compare_documents(documents)
+        self.assertEqual([one["ranks"] for one in report["collectives"]], [2] * 8)
+        self.assertEqual(sum(row["found_by"] == "" for row in tables["collective"]), 2)
 
     def test_what_nccl_tells_in_marks(self):
         # As tacho records it: marks after the launch on its thread, several collectives in a kernel, two communicators, sends and

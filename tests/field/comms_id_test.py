@@ -14,30 +14,31 @@ def identity(*facts):
     return hash(facts) % (1 << 64) | 1 << 63  # as large as torch's, which are hashes of 64 bits
 
 
-class CommsId(FieldCase):
-    def rank(self, rank, groups, steps=8, keep=lambda step, group: True, told=ALL, late=0, shift=0, name="nccl"):
-        """A rank that does one collective in each of `groups` (lists of ranks) a step, if it is a member. `told`: what its events tell.
-        Rank `late` comes 300 us late to all of them."""
-        events, correlation = [], 0
-        for step in range(steps):
-            for place, group in enumerate(groups):
-                if rank not in group or not keep(step, place):
-                    continue
-                correlation += 1
-                at = 1000.0 * (1 + step) + 400 * (place % 2) + shift
-                arrived = at + (300 if rank == late else 0)
-                facts = {"Collective name": "allreduce", "In msg nelems": 1024, "Out msg nelems": 1024, "dtype": "Float", "Group size": len(group),
-                         "Process Group Name": str(place), "Process Group Ranks": str(group), "Seq": 2 * step + 1,
-                         "Comms Id": identity(place, step, tuple(group))}
-                for part in ALL:
-                    if part not in told:
-                        del facts[part]
-                events += [{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 70 + rank, "tid": 70 + rank, "ts": at - 20, "dur": 5,
-                            "args": {"correlation": correlation}},
-                           {"ph": "X", "cat": "kernel", "name": f"{name}DevKernel_AllReduce_Sum_f32_RING_LL(x)", "pid": 0, "tid": 9, "ts": arrived,
-                            "dur": round(at + 390 - arrived, 3), "args": {"correlation": correlation, "device": 0, "stream": 9, **facts}}]
-        return {"baseTimeNanoseconds": 1790857026000000000, "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 4}, "traceEvents": events}
+def collective_rank(rank, groups, steps=8, keep=lambda step, group: True, told=ALL, late=0, shift=0, name="nccl"):
+    """A rank that does one collective in each of `groups` (lists of ranks) a step, if it is a member. `told`: what its events tell.
+    Rank `late` comes 300 us late to all of them."""
+    events, correlation = [], 0
+    for step in range(steps):
+        for place, group in enumerate(groups):
+            if rank not in group or not keep(step, place):
+                continue
+            correlation += 1
+            at = 1000.0 * (1 + step) + 400 * (place % 2) + 3 * place + shift
+            arrived = at + (300 if rank == late else 0)
+            facts = {"Collective name": "allreduce", "In msg nelems": 1024, "Out msg nelems": 1024, "dtype": "Float", "Group size": len(group),
+                     "Process Group Name": str(place), "Process Group Ranks": str(group), "Seq": 2 * step + 1,
+                     "Comms Id": identity(place, step, tuple(group))}
+            for part in ALL:
+                if part not in told:
+                    del facts[part]
+            events += [{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 70 + rank, "tid": 70 + rank, "ts": at - 20, "dur": 5,
+                        "args": {"correlation": correlation}},
+                       {"ph": "X", "cat": "kernel", "name": f"{name}DevKernel_AllReduce_Sum_f32_RING_LL(x)", "pid": 0, "tid": 9, "ts": arrived,
+                        "dur": round(at + 390 - arrived, 3), "args": {"correlation": correlation, "device": 0, "stream": 9, **facts}}]
+    return {"baseTimeNanoseconds": 1790857026000000000, "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 4}, "traceEvents": events}
 
+
+class CommsId(FieldCase):
     def answer(self, ranks):
         folder = self.folder / "job"
         folder.mkdir(exist_ok=True)
@@ -55,7 +56,7 @@ class CommsId(FieldCase):
         groups = [[0, 1], [2, 3], [0, 2], [1, 3], [0, 1, 2, 3]]
         without = ("Collective name", "Group size", "Seq", "Comms Id")
         for told in (without, ("Collective name", "Group size", "Comms Id"), ("Collective name", "Comms Id")):
-            answer = self.answer({rank: self.rank(rank, groups, told=told) for rank in range(4)})
+            answer = self.answer({rank: collective_rank(rank, groups, told=told) for rank in range(4)})
             self.assertEqual(len(answer["collectives"]), 40, told)
             self.assertEqual({c["complete"] for c in answer["collectives"]}, {True}, told)
             self.assertEqual(sorted(c["ranks"] for c in answer["collectives"]), [2] * 32 + [4] * 8, told)
@@ -69,10 +70,10 @@ class CommsId(FieldCase):
     def test_recordings_that_were_cut(self):
         groups = [[0, 1, 2, 3], [0, 1]]
         first = 1_790_857_026_001_000_000
-        whole = self.answer({rank: self.rank(rank, groups) for rank in range(4)})
+        whole = self.answer({rank: collective_rank(rank, groups) for rank in range(4)})
         for told in (ALL, tuple(part for part in ALL if part != "Seq"), ("Collective name", "Group size", "Comms Id"),
                      ("Collective name", "Group size", "Seq", "Comms Id")):
-            cut = self.answer({rank: self.rank(rank, groups, told=told, keep=lambda step, place, rank=rank: step >= rank and step < 8 - (rank == 0))
+            cut = self.answer({rank: collective_rank(rank, groups, told=told, keep=lambda step, place, rank=rank: step >= rank and step < 8 - (rank == 0))
                                for rank in range(4)})
             complete = [c for c in cut["collectives"] if c["complete"]]
             self.assertEqual(sorted((c["ranks"], c["last_rank"], c["spread_ns"], c["first_start_ns"]) for c in complete),
@@ -84,13 +85,13 @@ class CommsId(FieldCase):
     def test_a_collective_that_could_be_of_two_groups_lacks_ranks(self):
         # Rank 0's last one is of one of two pairs: nothing tells which.
         groups = [[0, 1], [0, 2]]
-        answer = self.answer({rank: self.rank(rank, groups, told=("Collective name", "Group size", "Comms Id"),
-                                              keep=lambda step, place, rank=rank: step < 7 or rank == 0) for rank in range(3)})
+        answer = self.answer({rank: collective_rank(rank, groups, told=("Collective name", "Group size", "Comms Id"),
+                                                        keep=lambda step, place, rank=rank: step < 7 or rank == 0) for rank in range(3)})
         self.assertEqual(sorted((c["ranks"], c["complete"]) for c in answer["collectives"]), [(1, False)] * 2 + [(2, True)] * 14)
 
     def test_operations_that_share_an_identity(self):
         # Coalesced: two kernels with one identity each step.
-        documents = {rank: self.rank(rank, [[0, 1]], told=("Collective name", "Group size", "Comms Id")) for rank in range(2)}
+        documents = {rank: collective_rank(rank, [[0, 1]], told=("Collective name", "Group size", "Comms Id")) for rank in range(2)}
         for document in documents.values():
             for event in [dict(event) for event in document["traceEvents"]]:
                 document["traceEvents"].append(dict(event, ts=event["ts"] + 400, args=dict(event["args"], correlation=event["args"]["correlation"] + 100)))
@@ -101,7 +102,7 @@ class CommsId(FieldCase):
         # No ranks inside or in names, different counts: only the identities say that this is one job.
         documents = {}
         for rank in range(2):
-            document = self.rank(rank, [[0, 1]], told=("Comms Id",), keep=lambda step, place, rank=rank: step > 5 or rank == 0)
+            document = collective_rank(rank, [[0, 1]], told=("Comms Id",), keep=lambda step, place, rank=rank: step > 5 or rank == 0)
             del document["distributedInfo"]
             documents[("a", "b")[rank]] = document
         folder = self.folder / "named"
@@ -112,7 +113,7 @@ class CommsId(FieldCase):
         self.assertEqual(sum(c["complete"] and c["ranks"] == 2 for c in answer["collectives"]), 2, answer["collectives"])
 
     def test_some_collectives_without_an_identity(self):
-        documents = {rank: self.rank(rank, [[0, 1]], told=("Collective name", "Group size", "Comms Id")) for rank in range(2)}
+        documents = {rank: collective_rank(rank, [[0, 1]], told=("Collective name", "Group size", "Comms Id")) for rank in range(2)}
         for document in documents.values():  # the last two only count
             for event in document["traceEvents"][-4:]:
                 event["args"].pop("Comms Id", None)
@@ -123,8 +124,8 @@ class CommsId(FieldCase):
         # Rank 1's recording begins two collectives later, and its clock is 5 ms ahead.
         files = []
         for rank in range(2):
-            document = self.rank(rank, [[0, 1]], steps=30, told=("Collective name", "Group size", "Comms Id"), late=None, shift=5000 * rank,
-                                 keep=lambda step, place, rank=rank: step >= 2 * rank)
+            document = collective_rank(rank, [[0, 1]], steps=30, told=("Collective name", "Group size", "Comms Id"), late=None, shift=5000 * rank,
+                                       keep=lambda step, place, rank=rank: step >= 2 * rank)
             files.append(self.folder / f"part-rank{rank}.json")
             files[-1].write_text(json.dumps(document))
         answer = json.loads(self.run_command(TACHO, "ranks", *files, "--output-format", "json").stdout)

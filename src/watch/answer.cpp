@@ -287,9 +287,7 @@ std::vector<std::string> watch_sentences(const WatchMoment& moment, bool at_the_
         "processes of the run go on; nobody watches them any more.");
   for (const WatchedProcess& process : snapshot.processes) {
     if (process.unseen_runtime)
-      say(fmt::format("Process {} uses a runtime that tacho watch sees only in programs that it starts; tacho attach "
-                      "may record it.",
-                      process.pid));
+      say(fmt::format("Process {} uses a runtime that tacho watch sees only in programs that it starts.", process.pid));
     if (process.untimed_queues > 0)
       say(fmt::format("Process {} made {} without profiling before tacho came: what is in {} is counted, not timed.",
                       process.pid,

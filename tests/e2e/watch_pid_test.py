@@ -668,12 +668,12 @@ class Refusals(Running):
         self.one_sentence(self.watch(program.pid), str(program.pid), "stopped")
 
     def test_a_runtime_that_is_watched_only_from_the_start(self):
-        source = self.folder / "hip.c"
-        source.write_text("int hipGetDevice(int* device) { *device = 0; return 0; }\n")
-        self.run_command("cc", "-shared", "-fPIC", "-Wl,-soname,libamdhip64.so.6", "-o", "libamdhip64.so.6", source)
-        program = self.start("/usr/bin/python3", "-c", "import ctypes, sys; ctypes.CDLL('./libamdhip64.so.6'); print('ready', flush=True); sys.stdin.readline()")
+        source = self.folder / "hsa.c"
+        source.write_text("int hsa_init(void) { return 0; }\n")
+        self.run_command("cc", "-shared", "-fPIC", "-Wl,-soname,libhsa-runtime64.so.1", "-o", "libhsa-runtime64.so.1", source)
+        program = self.start("/usr/bin/python3", "-c", "import ctypes, sys; ctypes.CDLL('./libhsa-runtime64.so.1'); print('ready', flush=True); sys.stdin.readline()")
         moment = Watcher(self, program.pid).end()
-        self.assertTrue(any("sees only in programs that it starts" in note for note in moment["notes"]), moment["notes"])
+        self.assertTrue(any("uses a runtime that tacho watch sees only in programs that it starts" in note for note in moment["notes"]), moment["notes"])
         self.assertFalse(moment["processes"][0]["uses_devices"])
 
     def test_a_program_without_a_device(self):

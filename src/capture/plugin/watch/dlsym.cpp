@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "capture/plugin/watch/amd/hip.h"
 #include "capture/plugin/watch/cuda.h"
 #include "capture/plugin/watch/hooks.h"
 

@@ -2,6 +2,7 @@
 // puts the hooks in, looks for libraries that come later, and takes everything out again: when tacho asks for it, or
 // when tacho no longer lives. The library then stays, parked: pointers to its functions may have been given to the
 // program meanwhile, and those only pass calls on. The next tacho watch takes it up.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
@@ -11,8 +12,8 @@
 #include <sys/prctl.h>
 
 #include "capture/attach_answer.h"
+#include "capture/plugin/watch/amd/hip.h"
 #include "capture/plugin/watch/cuda.h"
-#include "capture/plugin/watch/hooks.h"
 #include "capture/plugin/watch/opencl.h"
 #include "capture/plugin/watch/slots.h"
 #include "capture/plugin/watch/sums.h"
@@ -52,16 +53,28 @@ uint64_t loads() {
   return count;
 }
 
+// HSA is watched through its interface for tools, which it asks for when it starts.
+bool uses_hsa_alone() {
+  for (const char* const library : {"libhsa-runtime64.so.1", "libamdocl64.so"}) {
+    void* const handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+    if (handle != nullptr) dlclose(handle);
+    if ((handle != nullptr) != (strncmp(library, "libhsa", 6) == 0)) return false;
+  }
+  return true;
+}
+
 // Puts hooks in where there are none yet. Why not, if a runtime refuses.
 const char* look() {
-  if (end_hip()) note_domain(event::kWatchUnseen);
   const char* const why = enter_opencl();
-  SlotHook driver[kMostSlotHooks] = {};
-  size_t count = driver_hooks(driver);
+  SlotHook hooks[kMostSlotHooks] = {};
+  size_t count = driver_hooks(hooks);
+  const size_t of_hip = hip_hooks(hooks + count, kMostSlotHooks - count);
+  count += of_hip;
+  if (of_hip == 0 && uses_hsa_alone()) note_domain(event::kWatchUnseen);
   // Programs may load the driver yet.
-  if (const SlotHook hook = dlsym_hook(); hook.found != nullptr && count < kMostSlotHooks) driver[count++] = hook;
+  if (const SlotHook hook = dlsym_hook(); hook.found != nullptr && count < kMostSlotHooks) hooks[count++] = hook;
   if (count > g_hook_count) {
-    memcpy(g_hooks, driver, count * sizeof *driver);
+    memcpy(g_hooks, hooks, count * sizeof *hooks);
     g_hook_count = count;
   }
   const SlotCount led = lead_slots(g_hooks, g_hook_count);
@@ -79,6 +92,7 @@ void leave_in_child() {
   if (g_busy.load(std::memory_order_acquire) == 0) return;
   g_watched.store(false, std::memory_order_release);
   end_driver();
+  end_hip();
   leave_opencl();
   g_stay.fetch_add(1, std::memory_order_acq_rel);
   drop_table();
@@ -97,11 +111,13 @@ const char* come(const AttachBlock& block) {
   at_forks = true;
   g_watched.store(false, std::memory_order_release);
   end_driver();
+  end_hip();
   g_stay.fetch_add(1, std::memory_order_acq_rel);
   memcpy(g_path, block.pool, sizeof g_path);
   if (const char* const why = take_table(g_path)) return why;
   forget_all_rows();
   begin_driver();
+  begin_hip();
   begin_opencl();
   g_late = true;
   g_stay.fetch_add(1, std::memory_order_acq_rel);
@@ -117,11 +133,13 @@ const char* come(const AttachBlock& block) {
 void leave() {
   end_timing();
   drain_driver();
+  drain_hip();
   drain_opencl();
   lead_back(g_hooks, g_hook_count);
   leave_opencl();
   g_watched.store(false, std::memory_order_release);
   end_driver();
+  end_hip();
   g_stay.fetch_add(1, std::memory_order_acq_rel);
 }
 
@@ -132,6 +150,7 @@ void follow() {
   for (uint32_t turn = 1; header.closed.load(std::memory_order_acquire) == 0 && lives(g_path); ++turn) {
     tape::wait_on(header.closed, 0, kLook);
     age_captures();
+    age_hip_captures();
     const uint64_t now = loads();
     if (now != known || turn == 1 || turn == 10) look();
     known = now;

@@ -101,8 +101,9 @@ bool is_left_alone(const dl_phdr_info& object) {
   const char* const slash = strrchr(path, '/');
   const char* const name = slash != nullptr ? slash + 1 : path;
   static constexpr const char* kNames[] = {
-      "libcuda.so", "libcuda-", "libcudadebugger", "libnvidia-", "libcupti.so", "libnvperf_host", "libc.so", "libc-2",
-      "libdl.so",   "libdl-2",  "libpthread",      "ld-linux",   "ld-2",        "linux-vdso",     "libtacho"};
+      "libcuda.so",     "libcuda-",       "libcudadebugger", "libnvidia-", "libcupti.so", "libnvperf_host",
+      "libamdhip64.so", "librocprofiler", "libroctracer",    "libc.so",    "libc-2",      "libdl.so",
+      "libdl-2",        "libpthread",     "ld-linux",        "ld-2",       "linux-vdso",  "libtacho"};
   for (const char* const each : kNames)
     if (strncmp(name, each, strlen(each)) == 0) return true;
   return exported_by(object, event::kWatchEntry) != nullptr || exported_by(object, tape::kAttachEntry) != nullptr;
@@ -298,7 +299,7 @@ SlotCount lead_slots(const SlotHook* hooks, size_t count) {
         lead(word, *hook, mapping);
     });
     over_unbound_calls(object, [&](const char* name, void** slot) {
-      if (strncmp(name, "cu", 2) != 0 && strcmp(name, "dlsym") != 0) return;
+      if (strncmp(name, "cu", 2) != 0 && strstr(name, "hip") == nullptr && strcmp(name, "dlsym") != 0) return;
       for (size_t i = 0; i < count; ++i)
         if (hooks[i].symbol != nullptr && strcmp(hooks[i].symbol, name) == 0)
           if (const Mapping* const mapping = walk.mapping_of(slot)) return lead(slot, hooks[i], *mapping);

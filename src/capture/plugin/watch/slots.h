@@ -12,7 +12,7 @@ struct SlotHook {
   void* hook;          ///< what stands in for it
   const char* symbol;  ///< by which libraries are linked to it; nullptr: by none, or it is not what they would get
 };
-constexpr size_t kMostSlotHooks = 320;
+constexpr size_t kMostSlotHooks = 512;
 
 struct SlotCount {
   size_t led = 0;      ///< words that lead to hooks since

@@ -1,6 +1,7 @@
 // HIP under `tacho watch`: this library exports the functions that libamdhip64 exports, and comes first in every
 // library's search; programs that ask dlsym() or hipGetProcAddress() get ours, too. Every call is counted; 1 of N is
-// timed by two events of our own on its stream (event_timing.h).
+// timed by two events of our own on its stream (event_timing.h). In a program that ran before tacho came, words of its
+// libraries lead here instead (slots.h).
 //
 // All functions are called alike, as by the AMD source of tacho trace: arguments that are integers, pointers or structs
 // lie in six registers and then on the stack, in words, and words that a function does not have are handed on unread.
@@ -8,12 +9,15 @@
 // HIP keeps the last error of a thread, which programs ask for behind a launch. So nothing of ours is called behind a
 // call that failed, nor while an error waits to be asked for, and an error of our own calls is taken back at once.
 
+#include "capture/plugin/watch/amd/hip.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include <iterator>
 #include <string_view>
 
 #include "capture/plugin/watch/hooks.h"
@@ -43,6 +47,7 @@ struct Hip {
   int (*hipStreamGetDevice)(Stream, int*);
   int (*hipStreamIsCapturing)(Stream, int*);
   int (*hipStreamIsCapturing_spt)(Stream, int*);
+  int (*hipThreadExchangeStreamCaptureMode)(int*);
   int (*hipEventCreateWithFlags)(Event*, unsigned);
   int (*hipEventDestroy)(Event);
   int (*hipEventRecord)(Event, Stream);
@@ -124,11 +129,47 @@ bool undisturbed() {
   const int pending = g_hip.hipPeekAtLastError();
   return pending == kSuccess || pending == kNotReady;
 }
+
+// As in cuda.cpp: in a program that ran before tacho came, streams may be captured that tacho knows nothing of. While
+// this lives, the thread's own calls do not end such a capture (hipStreamCaptureModeRelaxed).
+class BesideCaptures {
+ public:
+  BesideCaptures() : changes_(g_late && g_hip.hipThreadExchangeStreamCaptureMode != nullptr) {
+    if (changes_) changes_ = settled(g_hip.hipThreadExchangeStreamCaptureMode(&mode_)) == kSuccess;
+  }
+  ~BesideCaptures() {
+    if (changes_) settled(g_hip.hipThreadExchangeStreamCaptureMode(&mode_));
+  }
+  BesideCaptures(const BesideCaptures&) = delete;
+  BesideCaptures& operator=(const BesideCaptures&) = delete;
+
+ private:
+  int mode_ = 2;
+  bool changes_;
+};
+// Looks (age_hip_captures()) until nothing that is counted is asked any more whether its stream is being captured.
+constinit std::atomic<uint32_t> g_unknown_captures{0};
+constexpr uint32_t kLooksForCaptures = 100;
+
+bool is_capturing(Stream stream, bool per_thread) {
+  int state = 0;  // hipStreamCaptureStatusNone
+  auto* const ask = per_thread && g_hip.hipStreamIsCapturing_spt != nullptr ? g_hip.hipStreamIsCapturing_spt
+                                                                            : g_hip.hipStreamIsCapturing;
+  const bool clear = undisturbed();
+  const int result = ask(stream, &state);
+  if (result != kSuccess && clear) g_hip.hipGetLastError();
+  return result == kSuccess && state != 0;
+}
+
 uint64_t place_of_device(int device) {
   return static_cast<uint64_t>(device) + 1;
 }
-uint64_t place_of(Stream stream, bool) {
+uint64_t place_of(Stream stream, bool per_thread) {
   if (!g_hip.times() || !undisturbed()) return kNoPlace;
+  if (g_late && is_capturing(stream, per_thread)) {
+    g_unknown_captures.store(kLooksForCaptures, std::memory_order_relaxed);
+    return kNoPlace;
+  }
   constexpr uintptr_t kNamed = 2;  // the default streams' names: 0, hipStreamLegacy, hipStreamPerThread
   int device = 0;
   const bool own = reinterpret_cast<uintptr_t>(stream) > kNamed && g_hip.hipStreamGetDevice != nullptr;
@@ -141,6 +182,7 @@ uint64_t readable_place() {
 }
 bool create_event(uint64_t place, Event* event) {
   const auto wanted = static_cast<int>(place - 1);
+  const BesideCaptures beside;
   int current = 0;
   if (settled(g_hip.hipGetDevice(&current)) != kSuccess) return false;
   if (current != wanted && settled(g_hip.hipSetDevice(wanted)) != kSuccess) return false;
@@ -159,6 +201,7 @@ bool record_event(Event event, Stream stream, bool per_thread) {
   return settled(record(event, stream)) == kSuccess;
 }
 EventState query_event(Event event) {
+  const BesideCaptures beside;
   const int state = settled(g_hip.hipEventQuery(event));
   return state == kSuccess ? EventState::kEnded : state == kNotReady ? EventState::kPending : EventState::kFailed;
 }
@@ -174,7 +217,7 @@ bool start(const void* near) {
   static constinit LockWord starting{0};
   const Guard guard(starting);
   if (g_ready.load(std::memory_order_relaxed)) return true;
-  if (g_late || !g_watched.load(std::memory_order_acquire)) return false;
+  if (!g_watched.load(std::memory_order_acquire)) return false;
 #define TACHO_FIND(name) g_hip.name = reinterpret_cast<decltype(g_hip.name)>(find_function(#name, near))
   TACHO_FIND(hipPeekAtLastError);
   TACHO_FIND(hipGetLastError);
@@ -183,6 +226,7 @@ bool start(const void* near) {
   TACHO_FIND(hipStreamGetDevice);
   TACHO_FIND(hipStreamIsCapturing);
   TACHO_FIND(hipStreamIsCapturing_spt);
+  TACHO_FIND(hipThreadExchangeStreamCaptureMode);
   TACHO_FIND(hipEventCreateWithFlags);
   TACHO_FIND(hipEventDestroy);
   TACHO_FIND(hipEventRecord);
@@ -193,10 +237,12 @@ bool start(const void* near) {
   TACHO_FIND(hipKernelNameRef);
   TACHO_FIND(hipKernelNameRefByPtr);
 #undef TACHO_FIND
-  auto* const own = static_cast<OwnState*>(map_pages(sizeof(OwnState)));
-  if (own == nullptr || !g_timer.start(kRuntime)) return false;
-  madvise(own, sizeof(OwnState), MADV_WIPEONFORK);
-  g_own = own;
+  if (g_own == nullptr) {
+    auto* const own = static_cast<OwnState*>(map_pages(sizeof(OwnState)));
+    if (own == nullptr || !g_timer.start(kRuntime)) return false;
+    madvise(own, sizeof(OwnState), MADV_WIPEONFORK);
+    g_own = own;
+  }
   note_domain(kDomain);
   g_ready.store(true, std::memory_order_release);
   return true;
@@ -214,14 +260,10 @@ void read_at_exit() {
 
 // Whether what is put into the stream now becomes a node of a graph rather than work.
 bool captured(Stream stream, bool per_thread) {
-  if (!g_timer.capturing() || !g_hip.times()) return false;
-  int state = 0;  // hipStreamCaptureStatusNone
-  auto* const ask = per_thread && g_hip.hipStreamIsCapturing_spt != nullptr ? g_hip.hipStreamIsCapturing_spt
-                                                                            : g_hip.hipStreamIsCapturing;
-  const bool clear = undisturbed();
-  const int result = ask(stream, &state);
-  if (result != kSuccess && clear) g_hip.hipGetLastError();
-  return result == kSuccess && state != 0;
+  if (!g_hip.times()) return false;
+  // Behind an error that waits to be asked for, only a capture that is known is worth a call.
+  const bool unknown = g_unknown_captures.load(std::memory_order_relaxed) > 0 && undisturbed();
+  return (unknown || g_timer.capturing()) && is_capturing(stream, per_thread);
 }
 
 // Names
@@ -449,7 +491,9 @@ Word hook_several(Function* next, Words w, bool (*describe)(Words, uint32_t, Wat
   WatchedOperation operation;
   const bool any = describe(w, 0, operation);
   const bool into_graph = any && captured(operation.stream, false);
+  const uint32_t stay = operation.stay;
   const Word result = call(next, w);
+  if (stay != g_stay.load(std::memory_order_relaxed)) return result;
   const bool good = static_cast<int>(result) == kSuccess;
   for (uint32_t i = 0; any && !into_graph && describe(w, i, operation); ++i) {
     uint32_t level = 0;
@@ -475,8 +519,9 @@ Word hook_wait(Function* next, Words w, WatchRow* (*row)()) {
 Word hook_memory(Function* next, Words w, WatchRow* (*row)(), Word (*bytes)(Words)) {
   if (t_depth != 0 || !start(reinterpret_cast<const void*>(next))) return call(next, w);
   const Inside inside;
+  const uint32_t stay = g_stay.load(std::memory_order_relaxed);
   const Word result = call(next, w);
-  if (static_cast<int>(result) != kSuccess) return result;
+  if (static_cast<int>(result) != kSuccess || stay != g_stay.load(std::memory_order_relaxed)) return result;
   if (WatchRow* const found = row())
     count_operation(*found, bytes(w));
   else
@@ -552,19 +597,22 @@ constexpr bool is_per_thread(std::string_view name) {
 }  // namespace
 }  // namespace tacho::capture::watch
 
-#define TACHO_HIP_HOOK(symbol, ...)                                                        \
-  namespace tacho::capture::watch {                                                        \
-  namespace {                                                                              \
-  constinit std::atomic<void*> g_next_##symbol{nullptr};                                   \
-  }                                                                                        \
-  }                                                                                        \
-  extern "C" __attribute__((visibility("default"))) uint64_t symbol(TACHO_WORDS) {         \
-    using namespace tacho::capture::watch;                                                 \
-    Function* const next = next_of(g_next_##symbol, #symbol, __builtin_return_address(0)); \
-    if (next == nullptr) return kNotFound;                                                 \
-    const Word words[] = {r0, r1, r2, r3, r4, r5, s0, s1, s2, s3, s4, s5, s6, s7};         \
-    return __VA_ARGS__;                                                                    \
-  }
+// Each hook is a function that only this library knows, and has the name that programs know. In a program that ran
+// before tacho came, that name means HIP's function, here too.
+#define TACHO_HIP_HOOK(symbol, ...)                                                             \
+  namespace tacho::capture::watch {                                                             \
+  namespace {                                                                                   \
+  constinit std::atomic<void*> g_next_##symbol{nullptr};                                        \
+  }                                                                                             \
+  }                                                                                             \
+  extern "C" __attribute__((visibility("hidden"))) uint64_t tacho_watch_##symbol(TACHO_WORDS) { \
+    using namespace tacho::capture::watch;                                                      \
+    Function* const next = next_of(g_next_##symbol, #symbol, __builtin_return_address(0));      \
+    if (next == nullptr) return kNotFound;                                                      \
+    const Word words[] = {r0, r1, r2, r3, r4, r5, s0, s1, s2, s3, s4, s5, s6, s7};              \
+    return __VA_ARGS__;                                                                         \
+  }                                                                                             \
+  extern "C" __attribute__((visibility("default"), alias("tacho_watch_" #symbol))) uint64_t symbol(TACHO_WORDS);
 #define TACHO_HIP_WORK(symbol, ...) \
   TACHO_HIP_HOOK(symbol,            \
                  hook_work(         \
@@ -578,7 +626,7 @@ constexpr bool is_per_thread(std::string_view name) {
 #define TACHO_HIP_AFTER(symbol, after) \
   TACHO_HIP_HOOK(symbol, hook_after(next, words, after, std::string_view(#symbol).starts_with("hip")))
 #define TACHO_HIP_AROUND(symbol, before, failed) TACHO_HIP_HOOK(symbol, hook_around(next, words, before, failed))
-#include "capture/plugin/watch/hip_entries.def"
+#include "capture/plugin/watch/amd/hip_entries.def"
 
 namespace tacho::capture::watch {
 namespace {
@@ -588,19 +636,25 @@ struct HookedFunction {
   void* hook;
   std::atomic<void*>* next;
 };
-#define TACHO_HIP_LINE(symbol) {#symbol, reinterpret_cast<void*>(&(symbol)), &g_next_##symbol},
+#define TACHO_HIP_LINE(symbol) {#symbol, reinterpret_cast<void*>(&tacho_watch_##symbol), &g_next_##symbol},
 #define TACHO_HIP_WORK(symbol, ...) TACHO_HIP_LINE(symbol)
 #define TACHO_HIP_SEVERAL(symbol, describe) TACHO_HIP_LINE(symbol)
 #define TACHO_HIP_WAIT(symbol) TACHO_HIP_LINE(symbol)
 #define TACHO_HIP_MEMORY(symbol, kind, bytes) TACHO_HIP_LINE(symbol)
 #define TACHO_HIP_AFTER(symbol, after) TACHO_HIP_LINE(symbol)
 #define TACHO_HIP_AROUND(symbol, before, failed) TACHO_HIP_LINE(symbol)
-const HookedFunction* hooked_function(const char* name) {
+const HookedFunction* hooked_functions(size_t& count) {
   static const HookedFunction kFunctions[] = {
-#include "capture/plugin/watch/hip_entries.def"
+#include "capture/plugin/watch/amd/hip_entries.def"
   };
-  for (const HookedFunction& function : kFunctions)
-    if (strcmp(function.name, name) == 0) return &function;
+  count = std::size(kFunctions);
+  return kFunctions;
+}
+const HookedFunction* hooked_function(const char* name) {
+  size_t count = 0;
+  const HookedFunction* const all = hooked_functions(count);
+  for (size_t i = 0; i < count; ++i)
+    if (strcmp(all[i].name, name) == 0) return &all[i];
   return nullptr;
 }
 
@@ -620,18 +674,66 @@ void entry_given(int result, Words w) {
 
 }  // namespace
 
-bool end_hip() {
-  g_ready.store(false, std::memory_order_release);
+// In a program that ran before tacho came (late.cpp)
+
+namespace {
+
+// The loaded HIP, or nullptr; for dlclose().
+void* loaded_hip() {
   for (const char* const library : kLibraries)
-    if (void* const handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD)) {
-      dlclose(handle);
-      return true;
-    }
-  return false;
+    if (void* const handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD)) return handle;
+  return nullptr;
+}
+
+bool enter_device(uint64_t place) {
+  return settled(g_hip.hipSetDevice(static_cast<int>(place - 1))) == kSuccess;
+}
+
+}  // namespace
+
+size_t hip_hooks(SlotHook* into, size_t room) {
+  void* const library = loaded_hip();
+  if (library == nullptr) return 0;
+  size_t count = 0, functions = 0;
+  const HookedFunction* const all = hooked_functions(functions);
+  for (size_t i = 0; i < functions && count < room; ++i) {
+    void* const found = real_dlsym(library, all[i].name);
+    void* known = nullptr;
+    if (found == nullptr || is_own(found)) continue;
+    if (!all[i].next->compare_exchange_strong(known, found, std::memory_order_acq_rel) && known != found) continue;
+    into[count++] = {found, all[i].hook, all[i].name};
+  }
+  dlclose(library);
+  return count;
+}
+
+void age_hip_captures() {
+  const uint32_t left = g_unknown_captures.load(std::memory_order_relaxed);
+  if (left > 0) g_unknown_captures.store(left - 1, std::memory_order_relaxed);
+}
+
+void begin_hip() {
+  g_timer.begin_stay();
+  g_unknown_captures.store(kLooksForCaptures, std::memory_order_relaxed);
+  if (g_own == nullptr) return;
+  const Guard guard(g_own->objects);
+  g_kernels.clear();
+  g_graphs.clear();
+  g_graph_names = 0;
+}
+
+void drain_hip() {
+  if (!g_ready.load(std::memory_order_acquire) || !g_hip.times()) return;
+  const Inside inside;
+  g_timer.end_stay(enter_device);
+}
+
+void end_hip() {
+  g_ready.store(false, std::memory_order_release);
 }
 
 void* hooked_hip_symbol(const char* symbol, void* found) {
-  if (g_late || !g_watched.load(std::memory_order_relaxed) || is_own(found)) return found;
+  if (!g_watched.load(std::memory_order_relaxed) || is_own(found)) return found;
   const HookedFunction* const function = hooked_function(symbol);
   if (function == nullptr) return found;
   void* known = nullptr;

@@ -86,7 +86,7 @@ class CommsId(FieldCase):
         # Rank 0's last one is of one of two pairs: nothing tells which.
         groups = [[0, 1], [0, 2]]
         answer = self.answer({rank: collective_rank(rank, groups, told=("Collective name", "Group size", "Comms Id"),
-                                                        keep=lambda step, place, rank=rank: step < 7 or rank == 0) for rank in range(3)})
+                                                    keep=lambda step, place, rank=rank: step < 7 or rank == 0) for rank in range(3)})
         self.assertEqual(sorted((c["ranks"], c["complete"]) for c in answer["collectives"]), [(1, False)] * 2 + [(2, True)] * 14)
 
     def test_operations_that_share_an_identity(self):

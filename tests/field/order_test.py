@@ -157,6 +157,53 @@ class SeveralRanks(Order):
                 found = self.whose(self.written("t.json", {"traceEvents": events}))
                 self.assertEqual([row[:3] for row in found], [["k0", 70, 29], ["k1", 71, 29]], [event["name"] for event in events][:60])
 
+    def test_annotations_that_nothing_ties_to_a_rank(self):
+        """GPU ranges have no correlation: where ranks have GPUs of one number, only an External id of one rank alone tells whose they are."""
+        def whose(events):
+            path = self.written("t.json", {"traceEvents": events})
+            return self.query(path, "select m.name, p.pid, p.name, t.device is null or t.device = 0, count(*), sum(m.start) from tacho.marker m join tacho.track t on t.id = m.track join "
+                              "tacho.process p on p.id = t.process where m.name like 'step%' group by 1, 2, 3, 4 order by 1, 2, 3, 4"), self.info(path)
+        def ranks(gpus, externals, tell=False):
+            events = []
+            for number, gpu in enumerate(gpus):
+                pid = 70 + number
+                events.append(names(pid))
+                for i in range(1, 30):
+                    at, external = 1000 * i + 7 * number, externals(number, i)
+                    events += [operator("aten::mm", at, 300, external, pid), launch(at + 10, i, pid), kernel(f"k{number}", at + 30, 50, i, gpu, gpu),
+                               span(f"step{number}", at + 20, 200, "gpu_user_annotation", gpu, 7, device=gpu, stream=7, **{"External id": external})]
+                    if tell:
+                        events.append(span(f"host{number}", at + 5, 200, "user_annotation", pid, pid, **{"External id": 1000 + external}))
+                        events[-2]["args"]["External id"] = 1000 + external
+            return events
+        def orders(events):
+            yield sorted(events, key=lambda event: event.get("ts", 0))
+            for seed in range(6):
+                mixed = list(events)
+                random.Random(seed).shuffle(mixed)
+                yield mixed
+        for events in orders(ranks((0, 0), lambda number, i: i)):
+            found, info = whose(events)
+            self.assertEqual([row[:5] for row in found], [["step0", None, "unknown", 1, 29], ["step1", None, "unknown", 1, 29]])
+            self.assertIn("58 events of the GPUs have no correlation that tells whose they are", info)
+        # A GPU each, External ids of one rank only, of its operators or its ranges: known, and nothing is said.
+        for events in (ranks((0, 1), lambda number, i: i), ranks((0, 0), lambda number, i: 100 * number + i),
+                       ranks((0, 0), lambda number, i: 100 * number + i, tell=True)):
+            wanted = None
+            for mixed in orders(events):
+                found, info = whose(mixed)
+                self.assertEqual([row[:5] for row in found], [["step0", 70, "python", 0, 29], ["step1", 71, "python", 0, 29]])
+                self.assertNotIn("no correlation", info)
+                wanted = wanted or found
+                self.assertEqual(found, wanted)
+        # One is said as one.
+        events = ranks((0, 0), lambda number, i: 100 * number + i)
+        annotation = next(event for event in events if event["name"] == "step0")
+        annotation["args"]["External id"] = 9999
+        found, info = whose(sorted(events, key=lambda event: event.get("ts", 0)))
+        self.assertEqual([row[1:5] for row in found], [[None, "unknown", 1, 1], [70, "python", 0, 28], [71, "python", 0, 29]])
+        self.assertIn("1 event of the GPU has no correlation that tells whose it is: process \"unknown\" has it", info)
+
     def test_a_rank_that_launches_first_and_runs_last(self):
         # By time alone rank 83's kernels would be 84's. Only 84 has the last correlations: GPU 1 is its own.
         events = steps(83, 0, count=3) + steps(84, 1, at=1002, count=5, name="other")

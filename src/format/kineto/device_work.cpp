@@ -14,6 +14,7 @@ namespace column = event::column;
 namespace row = event::row;
 
 int64_t Translator::device(int64_t index, const Event& event, Owners::ScopeId scope) {
+  if (scope == Owners::kNoDevices) return 0;
   const int64_t row = owners_.tracker().device(index, scope);
   if (event.context != kUnknown) owners_.tracker().hint_vendor(row, "NVIDIA");  // only CUDA has contexts
   return row;

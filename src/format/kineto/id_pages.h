@@ -26,6 +26,12 @@ class IdPages {
     page.value() |= bit;
     return before;
   }
+  bool has(int64_t owner, int64_t kind, int64_t id) const {
+    const auto page = pages_.find({owner, kind, id >> 6});
+    return page != pages_.end() && (static_cast<uint64_t>(page->second) >> (static_cast<uint64_t>(id) & 63) & 1) != 0;
+  }
+  /// Some numbers may be missing.
+  bool is_full() const { return pages_.size() >= kMostPages; }
 
  private:
   NumberMap<3> pages_;

@@ -147,7 +147,7 @@ void Owners::host_seen(const Event& event, bool is_call) {
     const int64_t row = process(event.process);
     if (any_host_ && sorted_ && !mixed_) hosts_mixed();
     const bool beside_label = block_ == first_label_ && text_id(key) == nullptr;
-    hosts_.push_back({.process = row, .devices = any_host_ || beside_label ? -1 : block_});
+    hosts_.push_back({.process = row, .block = block_, .devices = any_host_ || beside_label ? -1 : block_});
     any_host_ = true;
     if (const TextId* const text = text_id(key); text != nullptr && text->labelled)
       label_hosts_[text->scope] = place->second;
@@ -310,27 +310,72 @@ Owners::ScopeId Owners::host_devices(const Id& pid) {
   return place == host_places_.end() ? block_ : std::max(0, hosts_[static_cast<size_t>(place->second)].devices);
 }
 
-Owners::Owner Owners::owner(const Event& event) {
-  if (forced_ != nullptr) return *forced_;
+// The pid of work is a label's, or that of a process with operators or calls.
+bool Owners::tells_owner(const Event& event, Owner& owner) {
   const int64_t key = number(event.process);
   if (const TextId* const text = text_id(key); text != nullptr && text->labelled) {
     if (const auto host = label_hosts_.find(text->scope); host != label_hosts_.end())
       call_has_work(event.correlation, host->second);
-    return {tracker_.main_process(text->scope), text->scope};
+    owner = {tracker_.main_process(text->scope), text->scope};
+    return true;
   }
   // tacho's own files put device work under the process that launched it.
-  if (key != event.device && key != 0)
-    if (const auto place = host_places_.find({block_, key}); place != host_places_.end()) {
-      Host& host = hosts_[static_cast<size_t>(place->second)];
-      works(host);
-      return block_ == first_label_ ? owned_by(static_cast<size_t>(place->second)) : Owner{host.process, block_};
-    }
+  if (key == event.device || key == 0) return false;
+  const auto place = host_places_.find({block_, key});
+  if (place == host_places_.end()) return false;
+  Host& host = hosts_[static_cast<size_t>(place->second)];
+  works(host);
+  owner = block_ == first_label_ ? owned_by(static_cast<size_t>(place->second)) : Owner{host.process, block_};
+  return true;
+}
+
+Owners::Owner Owners::owner(const Event& event) {
+  if (forced_ != nullptr) return *forced_;
+  if (Owner told{}; tells_owner(event, told)) return told;
   if (!any_host_) return {main_process(), block_};
   if (sorted_) in_time(event);
   if (mixed_ && (event.correlation != kUnknown || replaying_))
     if (const size_t host = caller(event); host != SIZE_MAX) return owned_by(host);
   const auto place = host_places_.find({block_, current_});
   return place != host_places_.end() ? owned_by(static_cast<size_t>(place->second)) : Owner{main_process(), block_};
+}
+
+bool Owners::waits_for_end(const Event& event) {
+  if (!mixed_ || (event.correlation != kUnknown && event.correlation != 0)) return false;
+  Owner told{};
+  return !tells_owner(event, told);
+}
+
+// The only process of the block whose work alone its GPU did, that has its External id, or that calls a GPU's API.
+size_t Owners::only_host(const Event& event) const {
+  const int64_t gpu = event.device != kUnknown ? event.device : event.process.number;
+  if (const auto device = device_hosts_.find({block_, gpu}); device != device_hosts_.end() && device->second >= 0)
+    return static_cast<size_t>(device->second);
+  const auto only = [&](const auto& fits) {
+    size_t found = SIZE_MAX;
+    for (size_t at = 0; at < hosts_.size(); ++at) {
+      if (hosts_[at].block != block_ || !fits(at)) continue;
+      if (found != SIZE_MAX) return SIZE_MAX;
+      found = at;
+    }
+    return found;
+  };
+  if (event.external > 0 && !ids_.is_full()) {
+    const size_t named = only([&](size_t at) {
+      return ids_.has(static_cast<int64_t>(at), 0, event.external) ||
+             ids_.has(hosts_[at].process, kRangeIds, event.external);
+    });
+    if (named != SIZE_MAX) return named;
+  }
+  return only([&](size_t at) { return hosts_[at].calls.count > 0; });
+}
+
+Owners::Owner Owners::owner_at_end(const Event& event) {
+  if (Owner told{}; tells_owner(event, told)) return told;
+  if (const size_t host = only_host(event); host != SIZE_MAX) return owned_by(host);
+  if (unknown_process_ == 0) unknown_process_ = writer_.dimension(row::Process{.name = writer_.string("unknown")});
+  ++unknown_;
+  return {unknown_process_, kNoDevices};
 }
 
 int64_t Owners::whose_line(const Id& pid) {
@@ -404,6 +449,15 @@ void Owners::finish() {
     writer_.note(0, event::NoteSeverity::kWarning,
                  "several processes of this file use GPUs of one number and share correlations: where those do not "
                  "tell whose work it was, the order of time does");
+  if (unknown_ > 0)
+    writer_.note(
+        0, event::NoteSeverity::kWarning,
+        fmt::format("several processes of this file use GPUs of one number, and {}: process \"unknown\" has {}",
+                    unknown_ == 1 ? "1 event of the GPU has no correlation that tells whose it is"
+                                  : fmt::format("{} events of the GPUs have no correlation that tells whose "
+                                                "they are",
+                                                unknown_),
+                    unknown_ == 1 ? "it" : "them"));
   for (const auto& [key, place] : process_names_) {
     const auto process = processes_.find(key);
     const int64_t text = names_[static_cast<size_t>(place)].text;

@@ -33,7 +33,8 @@ namespace tacho::format::kineto {
 /// ids: one whose events lie in no order tells nothing that way.
 /// Where the events of several processes were sorted by time instead, work belongs to the process whose call has its
 /// correlation; so it does where they lie in no order, or the calls of several processes before or behind all work,
-/// once all of them are known (replay()).
+/// once all of them are known (replay()). Work without a correlation then belongs to the only process that uses the
+/// GPU, has the External id, or calls a GPU's API; or to nobody that is known (owner_at_end()).
 class Owners {
  public:
   using ScopeId = imported::ScopeId;
@@ -82,6 +83,8 @@ class Owners {
 
   /// An operator or a call of this process.
   void host_seen(const Event& event, bool is_call);
+  /// A range of the program with an External id.
+  void range_seen(const Event& event) { ids_.seen(process(event.process), kRangeIds, event.external); }
   /// Another document of the file begins.
   void document_begins();
   /// The process that the document is about: the first of its hosts. And the scope of its devices.
@@ -97,6 +100,11 @@ class Owners {
   ScopeId host_devices(const Id& pid);
   /// Whose device work this event is: what owned_by_all() says, if it says so.
   Owner owner(const Event& event);
+  /// Work without a correlation whose order tells nothing: its owner is known at the file's end only.
+  bool waits_for_end(const Event& event);
+  /// Its owner then. If the file does not tell, the unknown process, which is counted; its work has no device.
+  Owner owner_at_end(const Event& event);
+  static constexpr ScopeId kNoDevices = -2;
   void owned_by_all(const Owner* owner) { forced_ = owner; }
 
   /// Tells lines of equal pid and tid apart, where hosts follow one another and this pid is none of them: 0 for the
@@ -147,6 +155,7 @@ class Owners {
   };
   struct Host {
     int64_t process = 0;
+    ScopeId block = 0;
     ScopeId devices = -1;            // -1 = no device work yet
     int64_t last = event::kUnknown;  // the greatest time
     IdOrder operators = {}, calls = {};
@@ -166,6 +175,7 @@ class Owners {
   static constexpr size_t kMostNames = 1 << 20, kMostCalls = 1 << 17, kMostTold = 1 << 14, kLongestTold = 1 << 14;
   static constexpr int64_t kMostEarlyWork = 1 << 22;
   static constexpr int64_t kShared = -1;
+  static constexpr int64_t kRangeIds = -1;  // of ids_, by the process's row
   static constexpr int64_t kTexts = -(int64_t{1} << 62);
 
   const TextId* text_id(int64_t number) const {
@@ -180,6 +190,8 @@ class Owners {
   int64_t* known_call(int64_t correlation, int64_t host);
   void call_has_work(int64_t correlation, int64_t host);
   size_t caller(const Event& event);
+  bool tells_owner(const Event& event, Owner& owner);
+  size_t only_host(const Event& event) const;
   Owner owned_by(size_t host);
   void works(Host& host);
   bool is_block_again(const Host& host, const IdOrder& ids, int64_t id, bool came_before, int64_t time) const;
@@ -196,10 +208,11 @@ class Owners {
   std::set<Call> ordered_calls_;      // the same calls, if mixed_
   NumberMap<2> device_hosts_;         // by block and GPU: the only host whose work it has done, or kShared
   bool shared_ = false, replaying_ = false;
-  bool waits_ = false;      // work came while several hosts had calls and no work
-  int64_t idle_hosts_ = 0;  // of this block: with calls and no work
-  int64_t early_work_ = 0;  // before the first host
-  int64_t current_ = 0;     // key of the current host
+  bool waits_ = false;                         // work came while several hosts had calls and no work
+  int64_t idle_hosts_ = 0;                     // of this block: with calls and no work
+  int64_t early_work_ = 0;                     // before the first host
+  int64_t unknown_ = 0, unknown_process_ = 0;  // work that no process is known to own; a row, 0 = not made yet
+  int64_t current_ = 0;                        // key of the current host
   const Owner* forced_ = nullptr;
   tsl::robin_map<std::string, int64_t> texts_;
   std::vector<TextId> text_ids_;

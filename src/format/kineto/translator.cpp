@@ -60,6 +60,7 @@ void Translator::complete(Event& event) {
   if (is_work(meaning, event) && !settling_) {
     if (owners_.undecided()) return hold_work(event);
     if (!early_.empty()) release_early();
+    if (owners_.waits_for_end(event)) return hold_until_end(event);
   }
   if (event.duration < 0 && event.duration != kUnknown)
     writer_.lose(0, table_of(meaning), event::LossReason::kClockOrder, 1);
@@ -85,6 +86,7 @@ void Translator::host_event(const Event& event, Meaning meaning) {
   if (meaning == Meaning::kRange && event.category.empty() && device_line(event)) return;
   if ((meaning == Meaning::kCall || meaning == Meaning::kOperator) && !settling_)
     owners_.host_seen(event, meaning == Meaning::kCall);
+  if (meaning == Meaning::kRange && event.external > 0 && !settling_) owners_.range_seen(event);
   owners_.event_seen(event.time);
   unmeasured_.saw(event.time, event.duration);
   if (meaning == Meaning::kSync) return sync(event);
@@ -453,13 +455,19 @@ Status Translator::finish_ranges() {
 }
 
 void Translator::hold_work(const Event& event) {
-  const HeldEvents::Whose whose{.block = owners_.block(), .owner = owners_.owner(event)};
+  HeldEvents::Whose whose{.block = owners_.block()};
+  if (!owners_.waits_for_end(event)) whose.owner = owners_.owner(event);
   const int64_t device = event.device != kUnknown ? event.device : event.process.number;
   constexpr size_t kMostEarly = 4096;
   HeldWork work{event.time, 0, event.correlation, device};
   if (early_.size() < kMostEarly) return early_.push_back({std::string(event.text), whose, work});
   work.place = held_.add(event, whose);
   held_work_.add(work);
+}
+
+void Translator::hold_until_end(const Event& event) {
+  const int64_t device = event.device != kUnknown ? event.device : event.process.number;
+  held_work_.add({event.time, held_.add(event, {.block = owners_.block()}), event.correlation, device});
 }
 
 // The file keeps an order: work that came before it showed that is whose its order said.
@@ -475,6 +483,10 @@ void Translator::release_early() {
       break;
     }
     owners_.in_block(each.whose.block);
+    if (each.whose.owner.process == 0 && owners_.waits_for_end(event)) {
+      hold_until_end(event);
+      continue;
+    }
     owners_.owned_by_all(each.whose.owner.process != 0 ? &each.whose.owner : nullptr);
     complete(event);
   }
@@ -548,7 +560,10 @@ Status Translator::finish_work() {
   const auto settle = [&](int64_t place) -> Status {
     TACHO_ASSIGN(const HeldEvents::Whose whose, held_.get(place, -1, event));
     owners_.in_block(whose.block);
-    owners_.owned_by_all(shuffled || whose.owner.process == 0 ? nullptr : &whose.owner);
+    const bool told = !shuffled && whose.owner.process != 0;
+    Owners::Owner owner = whose.owner;
+    if (!told && known(event.correlation) == 0) owner = owners_.owner_at_end(event);
+    owners_.owned_by_all(told || known(event.correlation) == 0 ? &owner : nullptr);
     complete(event);
     return {};
   };

@@ -144,6 +144,7 @@ class Translator {
   static int64_t known(int64_t id) { return id != event::kUnknown ? id : 0; }
   void complete(Event& event);
   void hold_work(const Event& event);
+  void hold_until_end(const Event& event);
   void release_early();
   void keep_early();
   Status finish_work();

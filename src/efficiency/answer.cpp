@@ -34,6 +34,11 @@ void add_columns(report::Answer& answer, std::span<const analysis::OperatorRow> 
     auto& cells = answer.rows[i];
     cells.resize(first);
     const OperatorWork* const work = efficiency.find(rows[i].name, rows[i].shapes, rows[i].phase);
+    if (work == nullptr && efficiency.lacks_sizes(rows[i].name, rows[i].shapes, rows[i].phase)) {
+      cells.resize(first + columns.size());
+      cells.back() = Cell(std::string(to_string(RoofDoubt::kNoSizes)));
+      unjudged = true;
+    }
     if (work == nullptr) continue;
     const double seconds = static_cast<double>(work->ns) / 1e9;
     const bool judged = work->why == RoofDoubt::kJudged;
@@ -55,7 +60,7 @@ void add_columns(report::Answer& answer, std::span<const analysis::OperatorRow> 
 
 void add_module_columns(report::Answer& answer, std::span<const analysis::OperatorRow> rows,
                         const Efficiency& efficiency, size_t before) {
-  if (!efficiency.any()) return;
+  if (efficiency.rows.empty()) return;
   const size_t first = answer.columns.size();
   const std::vector<report::Answer::Column> columns = {
       {.name = "Flops", .unit = Unit::kNumber},
@@ -91,7 +96,7 @@ std::vector<std::string> sentences(const Efficiency& efficiency) {
   if (!efficiency.any()) return out;
   out = efficiency.notes;
   if (!efficiency.roofs.empty()) out.push_back(efficiency.roofs);
-  if (efficiency.whole_ns > 0)
+  if (efficiency.whole_ns > 0 && !efficiency.rows.empty())
     out.push_back(fmt::format(
         "{} % of {} of GPU time {}is in operators with a model of their work.",
         report::format_fixed(

@@ -1,6 +1,7 @@
 // The inputs of a framework's operator as a trace keeps them (table operator_input), as numbers.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -19,6 +20,7 @@ Precision precision_named(std::string_view name);
 struct ElementType {
   Precision precision = Precision::kUnknown;
   int bytes = 0;  ///< of an element; 0 = unknown
+  auto operator<=>(const ElementType&) const = default;
 };
 /// "c10::BFloat16", "float", "long int" as PyTorch names them.
 ElementType element_type(std::string_view name);

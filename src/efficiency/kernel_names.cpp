@@ -24,6 +24,32 @@ std::optional<ResultTile> tile_at(std::string_view text, size_t at) {
   return ResultTile{static_cast<double>(rows), static_cast<double>(columns)};
 }
 
+// The first of a template's arguments; `rest` begins behind its "<", and then behind the argument.
+std::string_view next_argument(std::string_view& rest) {
+  size_t depth = 0, end = 0;
+  for (; end < rest.size(); ++end) {
+    if (rest[end] == '<') ++depth;
+    if ((rest[end] == ',' || rest[end] == '>') && depth == 0) break;
+    if (rest[end] == '>') --depth;
+  }
+  std::string_view argument = rest.substr(0, end);
+  rest.remove_prefix(std::min(rest.size(), end + 1));
+  while (argument.starts_with(' ')) argument.remove_prefix(1);
+  return argument;
+}
+
+// An element of a list by its name in a template: "float", "at::native::(anonymous namespace)::OpaqueType<2u>".
+ElementType list_element(std::string_view name) {
+  constexpr std::string_view kOpaque = "OpaqueType<";
+  if (const size_t at = name.find(kOpaque); at != std::string_view::npos) {
+    int bytes = 0;
+    const auto [end, error] = std::from_chars(name.data() + at + kOpaque.size(), name.data() + name.size(), bytes);
+    if (error != std::errc{} || bytes < 1 || bytes > 16) return {};
+    return {Precision::kOther, bytes};
+  }
+  return element_type(name);
+}
+
 }  // namespace
 
 std::optional<ResultTile> tile_of(std::string_view name) {
@@ -89,6 +115,30 @@ Precision elements_of(std::string_view kernel) {
   for (const Word& each : kWords)
     if (contains(kernel, each.word)) return each.precision;
   return Precision::kUnknown;
+}
+
+ListElements list_elements_of(std::string_view kernel) {
+  const auto behind = [&](std::string_view word, size_t from) {
+    const size_t at = kernel.find(word, from);
+    return at == std::string_view::npos ? at : at + word.size();
+  };
+  if (size_t at = behind("multi_tensor_apply_kernel<", 0); at != std::string_view::npos) {
+    const size_t from = behind("Functor<", at);
+    if (from == std::string_view::npos) return {};
+    const bool converts = kernel.substr(0, from).ends_with("::CopyFunctor<");
+    std::string_view rest = kernel.substr(from);
+    const ElementType first = list_element(next_argument(rest));
+    const ElementType second = converts ? list_element(next_argument(rest)) : first;
+    return second.bytes > 0 ? ListElements{first, second} : ListElements();
+  }
+  if (size_t at = kernel.find("CatArrayBatchedCopy"); at != std::string_view::npos) {
+    const size_t from = behind("<", at);
+    if (from == std::string_view::npos) return {};
+    std::string_view rest = kernel.substr(from);
+    const ElementType type = list_element(next_argument(rest));
+    return {type, type};
+  }
+  return {};
 }
 
 bool computes_tf32(std::string_view kernel) {

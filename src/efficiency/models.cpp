@@ -37,6 +37,12 @@ double bytes_of(const OperatorArgument& input) {
   return result;
 }
 
+double number_of_elements(const OperatorArgument& input) {
+  double result = 0;
+  for (const Tensor& tensor : input.tensors) result += product(tensor.dims);
+  return result;
+}
+
 // Elements after all tensors are broadcast; nothing if their shapes do not fit together.
 double broadcast(std::span<const OperatorArgument> inputs) {
   std::vector<int64_t> dims;  // the last first
@@ -133,6 +139,7 @@ class Evaluation {
     }
     if (input.tensors.empty()) return kNothing;
     if (what == 't') return bytes_of(input);
+    if (what == 'n') return number_of_elements(input);
     if (input.tensors.size() != 1 || input.list) return kNothing;
     const Tensor& tensor = input.tensors[0];
     const auto& dims = tensor.dims;
@@ -142,8 +149,6 @@ class Evaluation {
         return index < 0 ? kNothing : at(static_cast<size_t>(index));
       case 'r':
         return static_cast<double>(dims.size());
-      case 'n':
-        return product(dims);
       case 'u':
         return unique_elements(tensor);
       case 'e':
@@ -273,6 +278,16 @@ bool Models::matrix(std::string_view name) const {
 bool Models::same_type(std::string_view name) const {
   const Model* const model = find(name);
   return model != nullptr && model->same_type;
+}
+
+bool Models::of_lists(std::string_view name) const {
+  const Model* const model = find(name);
+  return model != nullptr && model->lists;
+}
+
+bool Models::lacks_sizes(std::string_view name, std::span<const OperatorArgument> inputs) const {
+  const Model* const model = find(name);
+  return model != nullptr && model->lists && model->type < inputs.size() && inputs[model->type].tensors.empty();
 }
 
 std::optional<CallWork> Models::work(std::string_view name, std::span<const OperatorArgument> inputs) const {

@@ -53,6 +53,7 @@ struct Model {
   std::vector<std::string> operators;
   bool matrix = false;
   bool same_type = false;  ///< all tensors have the type of that input
+  bool lists = false;      ///< that input is a list of tensors, whose types its kernels tell
   size_t type = 0;         ///< the input whose elements say which precision computes
   std::optional<ConvolutionInputs> window;
   std::vector<std::pair<std::string, ModelFormula>> names;  ///< "let"
@@ -76,6 +77,10 @@ class Models {
   std::string_view source(std::string_view name) const;
   /// Whether the operator's tensors all have one type, so that shapes and a type are enough.
   bool same_type(std::string_view name) const;
+  /// Whether the operator works on lists of tensors: PyTorch tells neither their types nor the sizes of long ones.
+  bool of_lists(std::string_view name) const;
+  /// Whether it does, and the sizes of its list are not told.
+  bool lacks_sizes(std::string_view name, std::span<const OperatorArgument> inputs) const;
   /// The work of a call; nullopt without a model, or if the inputs do not tell all that it needs.
   std::optional<CallWork> work(std::string_view name, std::span<const OperatorArgument> inputs) const;
   size_t size() const { return models_.size(); }

@@ -39,7 +39,7 @@ class ModelReader : metric::YamlReader {
   Result<Model> read_model(const YAML::Node& node) {
     TACHO_ASSIGN(const Fields keys, fields(node, "a model",
                                            {"operators", "engine", "type", "let", "fits", "window", "flops", "bytes",
-                                            "bytes-most", "output", "same-type", "source"}));
+                                            "bytes-most", "output", "same-type", "lists", "source"}));
     for (const std::string_view key : {"operators", "engine", "type", "flops", "bytes", "source"})
       if (find(keys, key) == nullptr) return fail_at(node, "a model lacks \"{}\"", key);
     Model model;
@@ -48,6 +48,7 @@ class ModelReader : metric::YamlReader {
     TACHO_ASSIGN(const int type, number(*find(keys, "type"), "type"));
     model.type = static_cast<size_t>(type);
     TACHO_TRY(choose_of(keys, "same-type", model.same_type, {{"true", true}, {"false", false}}));
+    TACHO_TRY(choose_of(keys, "lists", model.lists, {{"true", true}, {"false", false}}));
     TACHO_ASSIGN(model.source, text(*find(keys, "source"), "source"));
     if (const YAML::Node* const window = find(keys, "window")) TACHO_TRY(read_window(*window, model.window.emplace()));
     if (const YAML::Node* const names = find(keys, "let"))

@@ -69,15 +69,17 @@ class Inputs {
   explicit Inputs(const trace::Trace& trace) : trace_(trace) {}
   // Whether the row has shapes without types: PyTorch's emitter tells no more.
   bool untyped(int64_t row) const { return trace_.cell(Table::kOperatorInput, row, column::OperatorInput::types) == 0; }
-  const std::vector<OperatorArgument>* of(int64_t row, Precision elements = Precision::kUnknown) {
-    auto [at, fresh] = known_.try_emplace({row, elements});
+  const std::vector<OperatorArgument>* of(int64_t row, Precision elements = Precision::kUnknown,
+                                          const ListElements& lists = {}) {
+    auto [at, fresh] = known_.try_emplace({row, elements, lists});
     if (fresh) {
       using I = column::OperatorInput;
       const auto text = [&](int number) { return trace_.text(Table::kOperatorInput, row, number); };
       if (auto read = read_inputs(text(I::dims), text(I::types), text(I::strides), text(I::concrete)))
         at->second = std::move(*read);
       else
-        ++contradict_;
+        contradict_ += lists.known() ? 0 : 1;
+      if (at->second) set_types(*at->second, lists);
       if (at->second && elements != Precision::kUnknown) set_types(*at->second, elements);
     }
     return at->second ? &*at->second : nullptr;
@@ -91,8 +93,16 @@ class Inputs {
       for (Tensor& tensor : input.tensors) tensor.type = type;
   }
 
+  // The first list is written, where the types of lists differ.
+  static void set_types(std::vector<OperatorArgument>& inputs, const ListElements& lists) {
+    if (!lists.known()) return;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      for (Tensor& tensor : inputs[i].tensors)
+        if (inputs[i].list && tensor.type.bytes == 0) tensor.type = i == 0 ? lists.first : lists.second;
+  }
+
   const trace::Trace& trace_;
-  std::map<std::pair<int64_t, Precision>, std::optional<std::vector<OperatorArgument>>> known_;
+  std::map<std::tuple<int64_t, Precision, ListElements>, std::optional<std::vector<OperatorArgument>>> known_;
   size_t contradict_ = 0;
 };
 
@@ -182,6 +192,7 @@ class Judge {
     return out;
   }
   size_t contradict() const { return inputs_.contradict(); }
+  const std::vector<UnsizedOperator>& unsized() const { return unsized_; }
   bool types_from_names() const { return types_from_names_; }
 
  private:
@@ -206,8 +217,33 @@ class Judge {
       if (elements == Precision::kUnknown) return std::nullopt;
       types_from_names_ = true;
     }
-    const auto* const inputs = inputs_.of(node.inputs, elements);
+    const bool lists = models_.of_lists(name);
+    const auto* const inputs = inputs_.of(node.inputs, elements, lists ? list_elements(own) : ListElements());
+    if (inputs != nullptr && own.ns > 0 && models_.lacks_sizes(name, *inputs)) add_unsized(node, own);
     return inputs == nullptr ? std::nullopt : models_.work(name, *inputs);
+  }
+
+  // The types of lists by the names of their kernels; not known where they tell none or several.
+  ListElements list_elements(const Below& own) const {
+    ListElements found;
+    for (const OperatorsKernel& each : own.of_kernels) {
+      const ListElements one = list_elements_of(trace_.text(Table::kKernel, each.kernel, column::Kernel::name));
+      if (!one.known() || one == found) continue;
+      if (found.known()) return {};
+      found = one;
+    }
+    return found;
+  }
+
+  void add_unsized(const OperatorNode& node, const Below& own) {
+    UnsizedOperator row = {tree_.texts[node.name], tree_.texts[node.shapes], node.phase};
+    const auto same = [&](const UnsizedOperator& each) {
+      return each.name == row.name && each.shapes == row.shapes && each.phase == row.phase;
+    };
+    auto at = std::find_if(unsized_.begin(), unsized_.end(), same);
+    if (at == unsized_.end()) at = unsized_.insert(at, std::move(row));
+    at->calls += node.calls;
+    add_saturating(at->ns, own.ns);
   }
 
   // The type of a product's elements by the names of its kernels; kUnknown where they tell none or several.
@@ -251,6 +287,7 @@ class Judge {
   const Models& models_;
   Inputs inputs_;
   std::vector<NodeWork> nodes_;
+  std::vector<UnsizedOperator> unsized_;
   bool types_from_names_ = false;
 };
 
@@ -339,6 +376,21 @@ std::string roofs_sentence(const Device& device, const MeasuredRoofs& measured, 
           : std::string());
 }
 
+// What operators on lists whose sizes nobody told have of the GPU's time; "" without any.
+std::string unsized_sentence(const Efficiency& of) {
+  int64_t calls = 0, ns = 0;
+  for (const UnsizedOperator& each : of.unsized) {
+    calls += each.calls;
+    add_saturating(ns, each.ns);
+  }
+  if (calls == 0) return {};
+  return fmt::format(
+      "{} of operators on lists of tensors ({} of GPU time) {} not judged: PyTorch writes sizes of lists "
+      "of up to 30 tensors.",
+      calls == 1 ? "1 call" : std::to_string(calls) + " calls", report::format_duration(static_cast<double>(ns)),
+      calls == 1 ? "is" : "are");
+}
+
 // Matrix work of the run against the peak of the precision that most of it has.
 void measure_run(const trace::Trace& trace, const Product* product, Efficiency& out) {
   std::map<Precision, double> flops;
@@ -387,6 +439,8 @@ std::string_view to_string(RoofDoubt why) {
       return "above the roof";
     case RoofDoubt::kOpen:
       return "traffic open";
+    case RoofDoubt::kNoSizes:
+      return "lists without sizes";
   }
   return "";
 }
@@ -433,6 +487,12 @@ const OperatorWork* Efficiency::find(std::string_view name, std::string_view sha
   for (const OperatorWork& row : rows)
     if (row.name == name && row.shapes == shapes && row.phase == phase) return &row;
   return nullptr;
+}
+
+bool Efficiency::lacks_sizes(std::string_view name, std::string_view shapes, analysis::OperatorPhase phase) const {
+  return std::any_of(unsized.begin(), unsized.end(), [&](const UnsizedOperator& each) {
+    return each.name == name && each.shapes == shapes && each.phase == phase;
+  });
 }
 
 analysis::OperatorVisitor KernelsOfNodes::visitor() {
@@ -493,11 +553,11 @@ Result<Efficiency> efficiency_of(const trace::Trace& trace, const OperatorTree& 
   out.of_nodes = judging.of_nodes(out.rows);
   if (device.product != nullptr) out.product = device.product->name;
   if (known) {
-    if (out.any()) out.roofs = roofs_sentence(device, options.measured, !options.device.empty(), used);
+    if (!out.rows.empty()) out.roofs = roofs_sentence(device, options.measured, !options.device.empty(), used);
   } else if (device.several) {
     out.remarks.emplace_back(
         "the trace has GPUs of several kinds: no operator is held against a roof; --device holds all against one product");
-  } else if (out.any()) {
+  } else if (!out.rows.empty()) {
     out.roofs = fmt::format(
         "The peaks of {} are not known: roofs are the best rates that operators reached in this trace. --device names a "
         "product.",
@@ -507,6 +567,8 @@ Result<Efficiency> efficiency_of(const trace::Trace& trace, const OperatorTree& 
   if (judging.types_from_names())
     out.notes.emplace_back("This recording has shapes without types: only matrix products are judged, by the type that "
                            "their kernels' names tell.");
+  out.unsized = judging.unsized();
+  if (const std::string sentence = unsized_sentence(out); !sentence.empty()) out.notes.push_back(sentence);
   if (judging.contradict() > 0)
     out.remarks.push_back(
         fmt::format("{} sets of operators' inputs contradict themselves and are not used", judging.contradict()));

@@ -27,6 +27,7 @@ enum class RoofDoubt : uint8_t {
   kTooShort,  ///< its kernels take less than kShortestMean on average
   kTooFast,   ///< faster than the roof: shapes, times or caches
   kOpen,      ///< its traffic is known as a range that holds its time
+  kNoSizes,   ///< it works on lists of tensors whose sizes are not told
 };
 std::string_view to_string(RoofDoubt why);
 
@@ -59,6 +60,13 @@ struct OperatorWork {
 };
 inline constexpr size_t kMostKernels = 8;
 
+/// Calls of an operator on lists of tensors whose sizes the trace does not tell.
+struct UnsizedOperator {
+  std::string name, shapes;
+  analysis::OperatorPhase phase = analysis::OperatorPhase::kForward;
+  int64_t calls = 0, ns = 0;
+};
+
 struct EfficiencyOptions {
   std::string device;                    ///< a product's name; "" = the trace's own device
   std::vector<std::string> config_dirs;  ///< with models of the user's own
@@ -84,9 +92,12 @@ struct Efficiency {
   std::vector<analysis::RoofedWork> of_nodes;  ///< by node of the tree: what it has of the rows that are judged
   std::vector<std::string> notes;              ///< what the figures rest on, apart from the roofs
   std::vector<std::string> remarks;
-  bool any() const { return !rows.empty(); }
+  std::vector<UnsizedOperator> unsized;  ///< why = kNoSizes: no row is made of them
+  bool any() const { return !rows.empty() || !unsized.empty(); }
   /// The row of an operator with these shapes in this phase; nullptr if there is none.
   const OperatorWork* find(std::string_view name, std::string_view shapes, analysis::OperatorPhase phase) const;
+  /// Whether such an operator works on lists without sizes.
+  bool lacks_sizes(std::string_view name, std::string_view shapes, analysis::OperatorPhase phase) const;
 };
 
 /// `tree`: made with input_shapes, and `kernels`, one list a node of the tree, from its visitor (KernelsOfNodes).

@@ -306,6 +306,42 @@ class Planted(Efficiency):
         unknown = self.operators(self.write(made("my::operator", [[64, 64]], ["float"], [""], "k", 50), "n.json"))
         self.assertNotIn("Flops", unknown[0])
 
+    APPLY = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::%s>"
+    ADAM = APPLY % ("FusedOptimizerTensorListMetadata<4>, at::native::(anonymous namespace)::FusedAdamMathFunctor<float, 4, "
+                    "(at::native::(anonymous namespace)::ADAM_MODE)1, false>, float const*, double")
+
+    def test_fused_and_foreach_optimizers(self):
+        # AdamW reads parameters, gradients and two moments, and writes all but the gradients: 28 bytes an element.
+        sizes = [[4096, 4096]] * 12 + [[4096]]
+        elements = 12 * 4096**2 + 4096
+        roof = 28 * elements / 3.35e12 * 1e6
+        lists = ["TensorList"] * 6 + ["Scalar"] * 6
+        step = made("aten::_fused_adamw_", [sizes] * 4 + [[], [[]] * 13] + [[]] * 6, lists, [""] * 12, self.ADAM, roof / 0.8)
+        row = self.operators(self.write(step))[0]
+        self.assertEqual((row["Name"], row["Precision"], row["Bound"], row["NotJudged"]), ("aten::_fused_adamw_", "f32", "memory", ""))
+        self.assertEqual(float(row["Bytes"]), 40 * 28 * elements)
+        self.assertAlmostEqual(float(row["PercentOfRoof"]), 80, delta=0.01)
+        add = self.APPLY % "TensorListMetadata<2>, at::native::(anonymous namespace)::BinaryOpListAlphaFunctor<c10::BFloat16, 2, 2, 0>, std::plus<float>, float"
+        row = self.operators(self.write(made("aten::_foreach_add_", [sizes, sizes, []], ["TensorList", "TensorList", "Scalar"], ["", "", "1"], add, 3 * 2 * elements /
+                                             3.35e12 * 1e6 / 0.3), "a.json"))[0]
+        self.assertEqual((float(row["Bytes"]), row["Precision"]), (40 * 3 * 2 * elements, "bf16"))
+        self.assertAlmostEqual(float(row["PercentOfRoof"]), 30, delta=0.01)
+        self.assertIn("aten::_foreach_add_", self.finding(self.folder / "a.json")["sentence"] + " ".join(self.finding(self.folder / "a.json")["evidence"]))
+
+    def test_lists_without_sizes_or_types(self):
+        # PyTorch writes "[]" for more than 30 tensors.
+        lists = ["TensorList"] * 6 + ["Scalar"] * 6
+        path = self.write(made("aten::_fused_adamw_", [[]] * 12, lists, [""] * 12, self.ADAM, 500))
+        row = self.operators(path)[0]
+        self.assertEqual((row["NotJudged"], row["Flops"], row["PercentOfRoof"]), ("lists without sizes", "", ""))
+        said = " ".join(self.run_command(TACHO, "stats", path, "--by", "operator", "--input-shapes").stdout.decode().split())
+        self.assertIn("40 calls of operators on lists of tensors (20.00 ms of GPU time) are not judged: PyTorch writes sizes of lists of up to 30 tensors.", said)
+        self.assertNotIn("Roofs of", said)
+        self.assertIsNone(self.finding(path))
+        # A kernel of which nobody knows the elements.
+        path = self.write(made("aten::_foreach_add_", [[[64, 64]], [[64, 64]], []], ["TensorList", "TensorList", "Scalar"], ["", "", "1"], "my_kernel", 500), "k.json")
+        self.assertNotIn("Flops", self.operators(path)[0])
+
     def test_devices(self):
         document = made("aten::mm", [[8192, 8192], [8192, 8192]], self.HALF, ["", ""], "k", 1600, device="AMD Radeon Graphics", units=304,
                         memory=206_000_000_000)

@@ -44,6 +44,35 @@ TEST(KernelNames, TellTheTypeOfElements) {
   EXPECT_EQ(elements_of("triton_mm_kernel"), Precision::kUnknown);
 }
 
+TEST(KernelNames, TellTheElementsOfLists) {
+  const ElementType f32 = {Precision::kF32, 4}, bf16 = {Precision::kBF16, 2};
+  const auto apply = [](std::string_view functor) {
+    return list_elements_of(
+        "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::"
+        "TensorListScalarListMetadata<double, 2>, at::native::(anonymous namespace)::" +
+        std::string(functor) + ">(at::native::(anonymous namespace)::TensorListMetadata<2>)");
+  };
+  EXPECT_EQ(apply("BinaryOpListAlphaFunctor<c10::BFloat16, 2, 2, 0>, std::plus<float>, float"),
+            (ListElements{bf16, bf16}));
+  EXPECT_EQ(apply("FusedAdamMathFunctor<float, 4, (at::native::(anonymous namespace)::ADAM_MODE)1, false>"),
+            (ListElements{f32, f32}));
+  EXPECT_EQ(apply("UnaryOpFunctor<c10::complex<float>, 1, 1, 0>").first.bytes, 8);
+  // A copy into another type names the written one first.
+  EXPECT_EQ(apply("CopyFunctor<float, c10::BFloat16, 2, 1, 1>, Copy<float, float>"), (ListElements{f32, bf16}));
+  EXPECT_FALSE(apply("CopyFunctor<float, Unheard, 2, 1, 1>").known());
+  EXPECT_FALSE(apply("CopyFunctor<float").known());
+  EXPECT_FALSE(apply("SomeFunctor<Unheard, 2>").known());
+  EXPECT_FALSE(apply("Functor<").known());
+  const auto cat = [](std::string_view type) {
+    return list_elements_of("void at::native::(anonymous namespace)::CatArrayBatchedCopy_contig<" + std::string(type));
+  };
+  EXPECT_EQ(cat("at::native::(anonymous namespace)::OpaqueType<2u>, unsigned int, 1, 128, 1>").first.bytes, 2);
+  EXPECT_EQ(cat("float, unsigned int, 4, 64, 64>").first, f32);
+  for (const std::string_view wrong : {"OpaqueType<0u>, int>", "OpaqueType<99999999999u>", "OpaqueType<", "", "<<<<"})
+    EXPECT_FALSE(cat(wrong).known()) << wrong;
+  EXPECT_FALSE(list_elements_of("void at::native::vectorized_elementwise_kernel<4, Functor<float>>").known());
+}
+
 TEST(KernelNames, TellSplitsAndHeads) {
   EXPECT_EQ(splits_of("Cijk_Ailk_Bljk_BBS_BH_GSUAMBSK_MT256x128x64_GSU4_NTA0"), 4);
   EXPECT_EQ(splits_of("Cijk_Ailk_Bljk_BBS_BH_GSUAMBSK_MT256x128x64"), 1);

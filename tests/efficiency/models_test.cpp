@@ -133,6 +133,70 @@ TEST(Models, WhatTheInputsDoNotTellHasNoWork) {
       models().work("aten::cat", inputs("[[[1, 2], [1, 2]], []]", R"(["TensorList", "Scalar"])", R"(["", "0"])")));
 }
 
+// Lists as a trace has them, with the types that kernels' names tell.
+std::vector<OperatorArgument> lists(std::string_view dims, std::string_view types) {
+  auto read = inputs(dims, types);
+  for (OperatorArgument& input : read)
+    for (Tensor& tensor : input.tensors) tensor.type = {Precision::kF32, 4};
+  return read;
+}
+
+TEST(Models, ListsAreSummedUp) {
+  constexpr double kElements = 128 * 128 + 128;
+  const std::string_view two = R"(["TensorList", "TensorList", "Scalar"])";
+  const std::string list = "[[128, 128], [128]]";
+  const auto of = [&](std::string_view name, std::string_view dims, std::string_view types) {
+    return models().work(name, lists(dims, types));
+  };
+  const auto added = of("aten::_foreach_add_", "[" + list + ", " + list + ", []]", two);
+  ASSERT_TRUE(added);
+  EXPECT_DOUBLE_EQ(added->flops, kElements);
+  EXPECT_DOUBLE_EQ(added->bytes, 3 * 4 * kElements);
+  EXPECT_EQ(added->precision, Precision::kF32);
+  EXPECT_FALSE(added->matrix);
+  const auto scaled = of("aten::_foreach_mul_", "[" + list + ", []]", R"(["TensorList", "Scalar"])");
+  ASSERT_TRUE(scaled);
+  EXPECT_DOUBLE_EQ(scaled->bytes, 2 * 4 * kElements);
+  // Adam squares gradients: both factors may be one list.
+  const auto squared = of("aten::_foreach_addcmul_", "[" + list + ", " + list + ", " + list + ", []]",
+                          R"(["TensorList", "TensorList", "TensorList", "Scalar"])");
+  ASSERT_TRUE(squared);
+  EXPECT_DOUBLE_EQ(squared->bytes, 3 * 4 * kElements);
+  EXPECT_DOUBLE_EQ(squared->bytes_most, 4 * 4 * kElements);
+  const auto adam = [&](std::string_view most) {
+    const std::string dims =
+        "[" + list + ", " + list + ", " + list + ", " + list + ", " + std::string(most) + ", [[], []], [], []]";
+    return of(
+        "aten::_fused_adamw_", dims,
+        R"(["TensorList", "TensorList", "TensorList", "TensorList", "TensorList", "TensorList", "Scalar", "Scalar"])");
+  };
+  ASSERT_TRUE(adam("[]"));
+  EXPECT_DOUBLE_EQ(adam("[]")->bytes, 7 * 4 * kElements);
+  EXPECT_DOUBLE_EQ(adam(list)->bytes, 9 * 4 * kElements) << "the maxima of amsgrad are read and written, too";
+  const auto momentum = of("aten::_fused_sgd_", "[" + list + ", " + list + ", " + list + ", []]",
+                           R"(["TensorList", "TensorList", "TensorList", "Scalar"])");
+  ASSERT_TRUE(momentum);
+  EXPECT_DOUBLE_EQ(momentum->bytes, 5 * 4 * kElements);
+  // Without types or without sizes there is no work, and what lacks is told.
+  EXPECT_FALSE(models().work("aten::_foreach_add_", inputs("[[[8]], [[8]], []]", two)));
+  const auto unsized = inputs("[[], [], []]", two);
+  EXPECT_FALSE(models().work("aten::_foreach_add_", unsized));
+  EXPECT_TRUE(models().lacks_sizes("aten::_foreach_add_", unsized));
+  EXPECT_FALSE(models().lacks_sizes("aten::_foreach_add_", inputs("[[[8]], [[8]], []]", two)));
+  EXPECT_FALSE(models().lacks_sizes("aten::mm", unsized));
+  // One list without sizes beside one with them is a contradiction.
+  EXPECT_FALSE(
+      of("aten::_foreach_addcmul_", "[" + list + ", [], []]", R"(["TensorList", "TensorList", "TensorList"])"));
+}
+
+TEST(Models, AFactorThatMayBeTheOtherIsARange) {
+  const auto work = models().work(
+      "aten::addcmul_", inputs("[[64, 32], [64, 32], [64, 32], []]", R"(["float", "float", "float", "Scalar"])"));
+  ASSERT_TRUE(work);
+  EXPECT_DOUBLE_EQ(work->bytes, 3.0 * 4 * 64 * 32);
+  EXPECT_DOUBLE_EQ(work->bytes_most, 4.0 * 4 * 64 * 32);
+}
+
 TEST(Models, ExpertsAreARange) {
   const auto work = models().work("vllm::inplace_fused_experts",
                                   inputs("[[4, 64], [8, 32, 64], [8, 64, 16], [4, 2], [4, 2]]",

@@ -314,7 +314,7 @@ Result<std::optional<OperatorRoofs>> operator_roofs(const trace::Trace& trace) {
   TACHO_ASSIGN(const OperatorTree tree, analysis::operator_tree(trace, visited.visitor(), nullptr, true));
   const auto kernels = visited.of(tree);
   TACHO_ASSIGN(const Efficiency efficiency, efficiency_of(trace, tree, kernels));
-  if (!efficiency.any()) return std::nullopt;
+  if (efficiency.rows.empty()) return std::nullopt;
   TACHO_ASSIGN(const Models models, Models::load());
   TACHO_ASSIGN(const Products products, Products::load());
   OperatorRoofs out;

@@ -92,7 +92,7 @@ Status put_operator_roofline(JsonWriter& json, const Run& run) {
   TACHO_TRY(efficiency::find_steps(run.trace(), options));
   TACHO_ASSIGN(const efficiency::Efficiency reached,
                efficiency::efficiency_of(run.trace(), tree, kernels.of(tree), options));
-  if (!reached.any()) {
+  if (reached.rows.empty()) {
     json.null();
     return {};
   }

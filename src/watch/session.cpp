@@ -239,12 +239,14 @@ Result<std::string> find_watch_library() {
 
 tl::expected<WatchMoment, LaunchError> watch_table(WatchSegment& segment, const WatchOptions& options,
                                                    const WatchedPrograms& programs) {
-  std::unique_ptr<MetricsServer> metrics;
+  std::unique_ptr<MetricsServer> listening;
   if (options.prometheus) {
-    TACHO_ASSIGN(metrics, MetricsServer::listen(*options.prometheus));
+    TACHO_ASSIGN(listening, MetricsServer::listen(*options.prometheus));
   }
   if (const auto begun = programs.begin(); !begun) return launch::fail_with(begun);
   Moments moments(segment, options);
+  // Ends before the moments that it answers with: a client may ask at any time.
+  const std::unique_ptr<MetricsServer> metrics = std::move(listening);
   if (metrics) metrics->serve(moments);
   if (options.started) options.started(metrics ? metrics->address() : "");
   const std::unique_ptr<OtlpPusher> pusher = start_pushing(options, moments);

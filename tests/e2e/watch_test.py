@@ -11,6 +11,7 @@ import socket
 import struct
 import subprocess
 import termios
+import threading
 import time
 import unittest
 import urllib.error
@@ -292,6 +293,34 @@ class Seeing(Watch):
         self.assertEqual(buckets['kernel="add_one",le="+Inf"'], samples["tacho_kernel_duration_seconds_count"]['kernel="add_one"'])
         # Each timed launch stands for N: the histogram's count estimates the launches.
         self.assertAlmostEqual(values[-1] / launches[-1], 1, delta=0.35)
+
+    def test_scrapes_that_meet_the_end(self):
+        """Who asks at the very end gets an answer or none, and tacho ends."""
+        def scrape():
+            try:
+                while True:
+                    with urllib.request.urlopen(address, timeout=20) as answer:
+                        answer.read()
+            except OSError:
+                pass
+        events = [{"ph": "X", "cat": "kernel", "name": f"k{i}", "pid": 0, "tid": 7, "ts": 100 * i, "dur": 1, "args": {"device": 0, "stream": 7, "correlation": i}}
+                  for i in range(50)]
+        (self.folder / "other.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+        for _ in range(20):
+            program = subprocess.Popen([TACHO, "watch", "--prometheus", "127.0.0.1:0", "--graph-shares", "other.json", "-o", "w.tacho", "--overwrite", "--",
+                                        "sleep", "0.15"], cwd=self.folder, stderr=subprocess.PIPE, text=True,
+                                       env={**os.environ, "MALLOC_PERTURB_": "165"})  # no luck with freed memory
+            try:
+                address = re.search(r"http://\S+/metrics", program.stderr.readline())[0]
+                clients = [threading.Thread(target=scrape) for _ in range(8)]
+                for client in clients:
+                    client.start()
+                self.assertEqual(program.wait(20), 0)
+            finally:
+                program.kill()
+                program.communicate()
+            for client in clients:
+                client.join()
 
     def test_a_port_that_is_taken(self):
         with socket.socket() as taken:

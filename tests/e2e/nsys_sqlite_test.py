@@ -2,6 +2,7 @@
 """The tables of nsys' SQLite export: queries as scripts for Nsight Systems have them give the numbers of tacho stats."""
 import csv
 import io
+import json
 import re
 import sqlite3
 
@@ -89,14 +90,53 @@ class NsysSqlite(Case):
                     self.assertEqual(after, before, by)
                 calls = {label: (row["Calls"], row["TotalDurationNs"]) for label, row in self.stats("out.sqlite", "api").items()}
                 self.assertEqual(calls, {label: (str(count), str(total)) for label, count, total in self.rows(CALLS)})
-                # Those of pids above Linux' are torch.profiler's about itself.
+                # Those of pids above Linux' are torch.profiler's about itself. Ranges of GPUs count where the host has none of their name.
                 markers = dict((label, str(count)) for label, count in self.rows(
-                    "SELECT text, count(*) FROM NVTX_EVENTS WHERE eventType IN (59, 60) AND globalTid / 16777216 <= 4194304 GROUP BY 1"))
-                self.assertEqual({label: row["Calls"] for label, row in self.stats("out.sqlite", "marker").items()}, markers)
+                    """SELECT text, count(*) FROM NVTX_EVENTS WHERE eventType IN (59, 60) AND globalTid / 16777216 <= 4194304 GROUP BY 1
+                       UNION ALL SELECT value, count(*) FROM TACHO_GPU_RANGES JOIN StringIds ON id = textId WHERE value NOT IN
+                       (SELECT text FROM NVTX_EVENTS WHERE text NOTNULL) GROUP BY 1"""))
+                after = {label: row["Calls"] for label, row in self.stats("out.sqlite", "marker").items()}
+                self.assertEqual(after, markers)
+                self.assertEqual(after, {label: row["Calls"] for label, row in self.stats(DATA / "traces" / name, "marker").items()})
                 # The places of torch.profiler's own spans are no processes.
                 said = [re.search(r"events of (.*)", self.run_command(TACHO, "info", file).stdout.decode())[1]
                         for file in (DATA / "traces" / name, "out.sqlite")]
                 self.assertEqual(said[0], said[1])
+
+    RANGES = """SELECT l.name, l.kind, l.category, t.kind, p.pid, d."index", t.native, m.start - (SELECT min(start) FROM api), m.duration, m.payload, m.fields
+                FROM marker m JOIN label l ON l.id = m.dim JOIN track t ON t.id = m.track JOIN process p ON p.id = t.process
+                LEFT JOIN device d ON d.id = t.device ORDER BY 1, 4, 8"""
+
+    def test_ranges_of_gpus_are_not_ranges_of_the_host(self):
+        def event(name, category, pid, tid, ts, dur, **args):
+            return {"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": args}
+        events = []
+        for step in range(5, 8):
+            at = 1000 * step
+            events += [event(f"ProfilerStep#{step}", "user_annotation", 83, 83, at, 900, **{"External id": step}),
+                       event("cudaLaunchKernel", "cuda_runtime", 83, 83, at + 10, 5, correlation=step),
+                       event("k", "kernel", 1, 7, at + 200, 100, correlation=step, device=1, stream=7),
+                       event(f"ProfilerStep#{step}", "gpu_user_annotation", 1, 7, at + 200, 300, device=1, stream=7, **{"External id": step})]
+        (self.folder / "t.json").write_text(json.dumps({"traceEvents": events}))
+        self.export("t.json")
+        self.assertIn("3 ranges of GPUs lie in table TACHO_GPU_RANGES: NVTX_EVENTS has ranges of the host alone", " ".join(self.said.split()))
+        self.assertEqual(self.rows("SELECT text, \"end\" - start FROM NVTX_EVENTS WHERE eventType = 59"), [(f"ProfilerStep#{step}", 900_000) for step in range(5, 8)])
+        self.assertEqual(self.rows("SELECT value, deviceId, streamId, \"end\" - start FROM TACHO_GPU_RANGES JOIN StringIds ON id = textId"),
+                         [(f"ProfilerStep#{step}", 1, 7, 300_000) for step in range(5, 8)])
+        before, after = [self.run_command(TACHO, "query", file, "--dialect", "tacho", "--output-format", "csv", self.RANGES).stdout.decode()
+                         for file in ("t.json", "out.sqlite")]
+        self.assertEqual(after, before)
+        self.assertEqual([line.split(",")[4] for line in after.splitlines()[1:]], ["83"] * 6)
+        # Only queues of wanted processes.
+        self.export("t.json", "--pid", "83")
+        self.assertEqual(self.rows("SELECT count(*) FROM TACHO_GPU_RANGES"), [(3,)])
+
+    def test_a_damaged_table_of_ranges(self):
+        self.nsys([*self.TABLES.values(), "CREATE TABLE TACHO_GPU_RANGES (start, \"end\", eventType, deviceId, textId)"],
+                  [*self.own_rows(), *(("INSERT INTO TACHO_GPU_RANGES VALUES (?, ?, ?, ?, ?)", row) for row in
+                                       ((1, 5, 59, 0, 4), (None, 5, 59, 0, 4), (9, 5, 60, None, 99), ("x", "y", "z", "u", "v"), (7, None, 60, 0, 4)))])
+        found = self.query("SELECT l.name, m.start, m.duration FROM marker m JOIN label l ON l.id = m.dim JOIN track t ON t.id = m.track WHERE t.kind = 'queue' ORDER BY m.start")
+        self.assertEqual(found, [["main", "1", "4"], ["main", "7", ""], ["string 99", "9", ""]])
 
     def nsys(self, tables, rows=()):
         """A file as nsys makes it, with the tables given."""

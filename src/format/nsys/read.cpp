@@ -36,8 +36,8 @@ namespace row = event::row;
 constexpr std::string_view kKernels = "CUPTI_ACTIVITY_KIND_KERNEL", kCopies = "CUPTI_ACTIVITY_KIND_MEMCPY",
                            kFills = "CUPTI_ACTIVITY_KIND_MEMSET", kWaitTable = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
                            kCalls = "CUPTI_ACTIVITY_KIND_RUNTIME", kGraphs = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
-                           kMarkers = "NVTX_EVENTS";
-constexpr std::string_view kRead[] = {kKernels, kCopies, kFills, kWaitTable, kCalls, kGraphs, kMarkers};
+                           kMarkers = "NVTX_EVENTS", kGpuRanges = "TACHO_GPU_RANGES";
+constexpr std::string_view kRead[] = {kKernels, kCopies, kFills, kWaitTable, kCalls, kGraphs, kMarkers, kGpuRanges};
 
 constexpr std::string_view kStringColumns[] = {"id", "value"};
 
@@ -68,6 +68,7 @@ class Reader {
     TACHO_TRY(read_waits());
     TACHO_TRY(read_names_of_markers());
     TACHO_TRY(read_markers());
+    TACHO_TRY(read_gpu_ranges());
     TACHO_TRY(count_unread());
     describe_processes();
     if (unnamed_ > 0)
@@ -422,6 +423,39 @@ class Reader {
                             .fields = fields});
     if (!mark && span.duration == kUnknown) writer_.lose(0, Table::kMarker, event::LossReason::kOpenAtExit, 1);
   }
+  // Ranges on queues, as tacho writes them.
+  Status read_gpu_ranges() {
+    return each(
+        kGpuRanges,
+        {"start", "end", "eventType", "deviceId", "contextId", "streamId", "globalPid", "textId", "domainTextId",
+         "categoryTextId", "color", "int64Value", "doubleValue", "jsonText"},
+        [&](const NamedScan& scan) {
+          SpanRead span;
+          if (!timed(Table::kMarker, scan, span)) return;
+          const int64_t type = scan.number(2);
+          const bool mark = type == kNvtxMark, real = scan.is_number_at(12);
+          const row::Label label{.name = text(scan.number(7)),
+                                 .kind = mark                   ? event::MarkerKind::kMark
+                                         : type == kNvtxPushPop ? event::MarkerKind::kPushPop
+                                                                : event::MarkerKind::kStartStop,
+                                 .domain = text(scan.number(8)),
+                                 .category = text(scan.number(9)),
+                                 .color = scan.number(10),
+                                 .payload = real                    ? event::PayloadKind::kDouble
+                                            : scan.is_number_at(11) ? event::PayloadKind::kInteger
+                                                                    : event::PayloadKind::kNone};
+          writer_.add(row::Marker{.track = stream(scan.number(6), scan.number(3), scan.number(4), scan.number(5)),
+                                  .start = span.start,
+                                  .duration = mark ? 0 : span.duration,
+                                  .dim = writer_.dimension(label),
+                                  .payload = real                    ? std::bit_cast<int64_t>(scan.decimal(12))
+                                             : scan.is_number_at(11) ? scan.number(11)
+                                                                     : 0,
+                                  .fields = scan.string(13).empty() ? 0 : writer_.string(scan.string(13))});
+          if (!mark && span.duration == kUnknown) writer_.lose(0, Table::kMarker, event::LossReason::kOpenAtExit, 1);
+        });
+  }
+
   int64_t ranges_track(int64_t global) {
     int64_t& known = ranges_[global];
     if (known == 0)

@@ -48,3 +48,6 @@ CREATE TABLE NVTX_EVENTS (start INTEGER NOT NULL, "end" INTEGER, eventType INTEG
 -- Tacho's own: what nsys' tables have no place for (format/import/origin.h).
 CREATE TABLE TACHO_PROCESSES (globalPid INTEGER, origin TEXT);
 CREATE TABLE TACHO_DEVICES (id INTEGER, origin TEXT);
+CREATE TABLE TACHO_GPU_RANGES (start INTEGER NOT NULL, "end" INTEGER, eventType INTEGER NOT NULL, deviceId INTEGER, contextId INTEGER,
+  streamId INTEGER, globalPid INTEGER, textId INTEGER, domainTextId INTEGER, categoryTextId INTEGER, color INTEGER, int64Value INTEGER,
+  doubleValue REAL, jsonText TEXT);

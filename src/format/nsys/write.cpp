@@ -96,6 +96,10 @@ class Writer {
           fmt::format("{} operators and functions of Python are no API calls: nsys' tables have no place for "
                       "them",
                       functions_));
+    if (gpu_ranges_ > 0)
+      options_.remark(fmt::format(
+          "{} in table TACHO_GPU_RANGES: NVTX_EVENTS has ranges of the host alone",
+          gpu_ranges_ == 1 ? "1 range of the GPU lies" : fmt::format("{} ranges of GPUs lie", gpu_ranges_)));
     if (unended_ > 0)
       options_.remark(fmt::format("{} rows have no end: nsys' tables have their start there", unended_));
     return file_.status();
@@ -301,33 +305,65 @@ class Writer {
          trace::rows<M::track, M::start, M::duration, M::dim, M::payload, M::fields>(trace_, status)) {
       if (!place(row.track).wanted) continue;
       const auto label = trace::row<event::row::Label>(trace_, row.dim);
-      const bool mark = label.kind == event::MarkerKind::kMark;
+      if (trace::cell<column::Track::kind>(trace_, row.track) == event::TrackKind::kQueue) {
+        gpu_range(row, label);
+        continue;
+      }
       const int64_t domain = named(kNvtxDomain, domains_, label.domain, row.track, row.start);
       const int64_t category = named(kNvtxCategory, categories_, label.category, row.track, row.start, domain);
       const std::string_view name = trace_.string(label.name), fields = trace_.string(row.fields);
       const int64_t name_id = text(name);
       BulkTable& table = begin("NVTX_EVENTS");
-      table.integer(time(row.start));
-      if (mark || row.duration == kUnknown)
-        table.null();
-      else
-        table.integer(time(walk::time_after(row.start, row.duration)));
-      table.integer(mark ? kNvtxMark : label.kind == event::MarkerKind::kStartStop ? kNvtxStartEnd : kNvtxPushPop);
+      range(table, row, label.kind);
       table.null().known(category).known(label.color).text(valid_utf8(name)).integer(thread(row.track));
       table.null().integer(name_id).integer(domain == kUnknown ? 0 : domain).null();
-      table.known(label.payload == event::PayloadKind::kInteger ? row.payload : kUnknown);
-      if (label.payload == event::PayloadKind::kDouble)
-        table.real(std::bit_cast<double>(row.payload));
-      else
-        table.null();
+      payload(table, row.payload, label.payload);
       table.null().null().null().null();
-      if (fields.empty())
-        table.null();
-      else
-        table.text(valid_utf8(fields));
+      text_or_null(table, fields);
       table.null().end();
     }
     return status;
+  }
+  // start, end, eventType
+  template <typename Row>
+  void range(BulkTable& table, const Row& row, event::Code<event::MarkerKind> kind) {
+    const bool mark = kind == event::MarkerKind::kMark;
+    table.integer(time(row.start));
+    table.known(mark || row.duration == kUnknown ? kUnknown : time(walk::time_after(row.start, row.duration)));
+    table.integer(mark ? kNvtxMark : kind == event::MarkerKind::kStartStop ? kNvtxStartEnd : kNvtxPushPop);
+  }
+  // int64Value, doubleValue
+  static void payload(BulkTable& table, int64_t value, event::Code<event::PayloadKind> kind) {
+    table.known(kind == event::PayloadKind::kInteger ? value : kUnknown);
+    if (kind == event::PayloadKind::kDouble)
+      table.real(std::bit_cast<double>(value));
+    else
+      table.null();
+  }
+  static void text_or_null(BulkTable& table, std::string_view value) {
+    if (value.empty())
+      table.null();
+    else
+      table.text(valid_utf8(value));
+  }
+
+  // NVTX_EVENTS has ranges of the host alone: scripts project them onto GPUs by the work that they launched. What a
+  // trace has on a queue lies in a table of tacho's own.
+  template <typename Row>
+  void gpu_range(const Row& row, const event::row::Label& label) {
+    const Place at = place(row.track);
+    const auto text_id = [&](int64_t string) { return string > 0 ? text(trace_.string(string)) : kUnknown; };
+    const int64_t name = text(trace_.string(label.name)), domain = text_id(label.domain),
+                  category = text_id(label.category);
+    BulkTable& table = begin("TACHO_GPU_RANGES");
+    range(table, row, label.kind);
+    table.known(trace::cell<column::Track::device>(trace_, row.track) > 0 ? at.device : kUnknown);
+    table.integer(at.context).integer(at.stream).integer(global_id(at.pid, 0));
+    table.integer(name).known(domain).known(category).known(label.color);
+    payload(table, row.payload, label.payload);
+    text_or_null(table, trace_.string(row.fields));
+    table.end();
+    ++gpu_ranges_;
   }
 
   // The number of a domain or category, by the string that names it; its own row of NVTX_EVENTS says the name. kUnknown
@@ -432,7 +468,7 @@ class Writer {
   std::map<int64_t, int64_t> devices_;                                   // id -> row
   std::unordered_map<int64_t, int64_t> numbers_;                         // row -> id
   std::map<std::pair<int64_t, int64_t>, int64_t> domains_, categories_;  // (process, string) -> number
-  int64_t last_text_ = 0, unsized_ = 0, unended_ = 0, functions_ = 0;
+  int64_t last_text_ = 0, unsized_ = 0, unended_ = 0, functions_ = 0, gpu_ranges_ = 0;
 };
 
 }  // namespace

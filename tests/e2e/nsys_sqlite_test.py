@@ -138,6 +138,15 @@ class NsysSqlite(Case):
         found = self.query("SELECT l.name, m.start, m.duration FROM marker m JOIN label l ON l.id = m.dim JOIN track t ON t.id = m.track WHERE t.kind = 'queue' ORDER BY m.start")
         self.assertEqual(found, [["main", "1", "4"], ["main", "7", ""], ["string 99", "9", ""]])
 
+    def test_a_pid_of_two_processes(self):
+        processes = "CREATE TABLE PROCESSES (globalPid INTEGER, pid INTEGER, name TEXT)"
+        def said(*rows):
+            self.nsys([*self.TABLES.values(), processes], [*self.own_rows(), *(("INSERT INTO PROCESSES VALUES (?, ?, ?)", row) for row in rows)])
+            return " ".join(self.run_command(TACHO, "info", "nsys.sqlite").stdout.decode().split())
+        self.assertIn("PROCESSES has more than one name for pid 77: the file's tables know processes by their pid, and tacho shows those of one pid as one process",
+                      said((self.PID, 77, "server"), (1 << 56 | self.PID, 77, "client"), (99 << 24, 99, "idle"), (99 << 24, 99, "idler")))
+        self.assertNotIn("more than one name", said((self.PID, 77, "server"), (self.PID, 77, "server"), (99 << 24, 99, "idle"), (99 << 24, 99, "idler")))
+
     def nsys(self, tables, rows=()):
         """A file as nsys makes it, with the tables given."""
         path = self.folder / "nsys.sqlite"

@@ -1,4 +1,6 @@
 """Whose work it is survives every format that tacho writes: each process's rank, host and name, and which device its work is on."""
+import json
+
 import harness
 from harness import BUILD, DATA, TACHO
 
@@ -45,6 +47,31 @@ class Whose(harness.Case):
         self.run_command(BUILD / "tests" / "bad_trace", "t.tacho", "one_pid")
         wanted = self.check("t.tacho")
         self.assertEqual([row.split(",")[:3] for row in wanted["processes"]], [["100", str(rank), f"host{rank}"] for rank in range(3)])
+
+    def test_processes_without_pids(self):
+        """Their work stays theirs in files that know processes by numbers alone."""
+        events = []
+        for number, pid in enumerate(("trainer", "server", 83)):
+            for i in range(3):
+                at, correlation = 1000 * i + 10 * number, 10 * number + i + 1
+                events += [{"ph": "X", "cat": "cuda_runtime", "name": f"call{number}", "pid": pid, "tid": 5, "ts": at, "dur": 5, "args": {"correlation": correlation}},
+                           {"ph": "X", "cat": "kernel", "name": f"k{number}", "pid": number, "tid": 7, "ts": at + 100, "dur": 10,
+                            "args": {"correlation": correlation, "device": number, "stream": 7}}]
+        (self.folder / "t.json").write_text(json.dumps({"traceEvents": events}))
+        question = ("SELECT k.name, p.name, p.pid, count(*), sum(d.start) - (SELECT min(start) FROM api) * count(*) FROM dispatch d JOIN kernel k ON k.id = d.dim JOIN track t "
+                    "ON t.id = d.track LEFT JOIN process p ON p.id = t.process GROUP BY 1, 2, 3 ORDER BY 1, 2, 3")
+        calls = ("SELECT f.name, p.name, p.pid, count(*) FROM api a JOIN function f ON f.id = a.dim JOIN track t ON t.id = a.track LEFT JOIN process p ON p.id = t.process "
+                 "GROUP BY 1, 2, 3 ORDER BY 1, 2, 3")
+        wanted = [self.query("t.json", each) for each in (question, calls)]
+        self.assertEqual([row.split(",")[:2] for row in wanted[0]], [["k0", "trainer"], ["k1", "server"], ["k2", ""]])
+        for form in ("rpd", "nsys-sqlite", "rocpd", "json"):
+            source = "t.json"
+            for times in ("once", "twice"):
+                out = f"{times}.{form}"
+                self.run_command(TACHO, "export", source, "-f", form, "-o", out)
+                source = out
+                with self.subTest(form=form, times=times):
+                    self.assertEqual([self.query(out, each) for each in (question, calls)], wanted)
 
 
 if __name__ == "__main__":

@@ -70,8 +70,12 @@ std::string device_origin(const trace::Trace& trace, int64_t device) {
 }
 
 void set_process_origin(trace::TraceWriter& writer, int64_t process, std::string_view origin) {
-  // Every origin of tacho's has the run; a process without a name may have got a word for one.
-  if (json::number_member(origin, "run") != kUnknown) writer.update(Table::kProcess, process, column::Process::name, 0);
+  // Every origin of tacho's has the run; a process without a name may have got a word for one, and one without a pid a
+  // number.
+  if (json::number_member(origin, "run") != kUnknown) {
+    writer.update(Table::kProcess, process, column::Process::name, 0);
+    writer.update(Table::kProcess, process, column::Process::pid, kUnknown);
+  }
   set_origin(writer, Table::kProcess, kOfProcess, process, origin);
 }
 

@@ -6,6 +6,7 @@
 #include <ctime>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,6 +72,14 @@ class Reader {
     TACHO_TRY(read_gpu_ranges());
     TACHO_TRY(count_unread());
     describe_processes();
+    if (folded_ > 0)
+      writer_.note(
+          0, event::NoteSeverity::kWarning,
+          fmt::format(
+              "PROCESSES has more than one name for {}: the file's tables know processes by their pid, and tacho "
+              "shows those of one pid as one process",
+              folded_ == 1 ? fmt::format("pid {}", folded_pid_)
+                           : fmt::format("{} pids, such as {}", folded_, folded_pid_)));
     if (unnamed_ > 0)
       writer_.note(0, event::NoteSeverity::kWarning,
                    fmt::format("{} rows have names that StringIds lacks; they are called by number", unnamed_));
@@ -155,7 +164,10 @@ class Reader {
   Status read_processes() {
     TACHO_TRY(each("PROCESSES", {"globalPid", "pid", "name"}, [&](const NamedScan& scan) {
       const int64_t pid = scan.number(1) != kUnknown ? scan.number(1) : pid_of(scan.number(0));
-      if (pid > 0) facts_[pid].name = writer_.string(scan.string(2));
+      if (pid <= 0) return;
+      const int64_t name = writer_.string(scan.string(2)), before = facts_[pid].name;
+      if (before != 0 && before != name) renamed_.insert(pid);
+      facts_[pid].name = name;
     }));
     TACHO_TRY(each("MPI_RANKS", {"globalTid", "rank"}, [&](const NamedScan& scan) {
       if (scan.number(0) != kUnknown && scan.number(1) >= 0) facts_[pid_of(scan.number(0))].rank = scan.number(1);
@@ -172,6 +184,7 @@ class Reader {
     using P = event::column::Process;
     for (const auto& [pid, told] : facts_) {
       if (!tracker_.has_process(pid)) continue;
+      if (renamed_.contains(pid) && folded_++ == 0) folded_pid_ = pid;
       const int64_t row = tracker_.process(pid);
       if (host_ != 0) writer_.update(Table::kProcess, row, P::host, host_);
       if (told.name != 0) writer_.update(Table::kProcess, row, P::name, told.name);
@@ -503,6 +516,8 @@ class Reader {
   imported::RecentRows<row::Kernel> kernels_;
   imported::RecentRows<row::CopyShape> copies_;
   int64_t unnamed_ = 0;
+  std::set<int64_t> renamed_;                   // pids with several names
+  int64_t folded_ = 0, folded_pid_ = kUnknown;  // of these: how many have events, the first
   bool of_tacho_ = false;
 };
 

@@ -3,13 +3,16 @@
 usage: attach.py --build BUILD --out FOLDER [SECTION...]
        attach.py --program eager|graphs [--steps N] [--profile STEPS]   the programs that it runs; --steps 0 = until SIGTERM
 Sections: eager, graphs (attach, leave, again with other options), listen (eager, in a program that listens: no thread is stopped),
-rounds (20 times; losses bit for bit those of an undisturbed run), memory (what of the program's resident memory has grown, by mapping).
+rounds (20 times; losses bit for bit those of an undisturbed run), memory (what of the program's resident memory has grown, by mapping),
+turns (the speed after leaving against before, beside a program that nobody attaches to: the two take turns on the GPU).
 """
 import argparse
 import csv
 import ctypes
 import io
 import json
+import math
+import mmap
 import os
 import pathlib
 import re
@@ -23,6 +26,8 @@ import time
 RAW = getattr(time, "CLOCK_MONOTONIC_RAW", None)
 WARM = 5.0  # seconds of undisturbed work before and after
 HELD = 3.0  # seconds of recording
+TURN = 0.5  # seconds that a program has the GPU in "turns"
+TURNS = 32  # of each program, before attaching and after leaving
 
 
 def now():
@@ -102,7 +107,14 @@ def program(kind, steps, profiled):
         return
     print("ready", flush=True)
     times, losses = [], []
+    turn, own = None, int(os.environ.get("ATTACH_TURN_OF", "0"))
+    if own:
+        with open(os.environ["ATTACH_TURNS"], "rb") as file:
+            turn = mmap.mmap(file.fileno(), 1, access=mmap.ACCESS_READ)
     while not ended and (steps == 0 or len(losses) < steps):
+        if turn is not None and turn[0] != own:
+            time.sleep(0.002)
+            continue
         begin = now()
         losses.append(step().item().hex())  # waits for the device
         times.append((begin, now()))
@@ -113,8 +125,10 @@ def program(kind, steps, profiled):
 class Running:
     """A program that was started without tacho."""
 
-    def __init__(self, kind, library=None):
+    def __init__(self, kind, library=None, turns=None, number=0):
         environment = {**os.environ, "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+        if turns is not None:
+            environment |= {"ATTACH_TURNS": str(turns), "ATTACH_TURN_OF": str(number)}
         if library is not None:
             environment |= {"ATTACH_LISTEN": str(library), "PYTHONPATH": str(pathlib.Path(__file__).resolve().parents[2] / "python")}
         self.process = subprocess.Popen([sys.executable, pathlib.Path(__file__).resolve(), "--program", kind], text=True, env=environment,
@@ -312,6 +326,60 @@ class Check:
         self.say(differ is None and len(losses) == steps, f"losses of {steps} steps are those of an undisturbed run, bit for bit" if differ is None else
                  f"losses differ from step {differ} of {steps} on: {losses[differ]} undisturbed, {said['losses'][differ]}")
 
+    def turns(self):
+        for kind, goal in (("eager", 0.995), ("graphs", 0.9)):
+            self.take_turns(kind, goal)
+
+    def take_turns(self, kind, goal):
+        """What a machine's clocks and caches do in the course of a minute, they do to both programs."""
+        path = self.folder / "turns"
+        path.write_bytes(b"\0")
+        with open(path, "r+b") as file:
+            turn = mmap.mmap(file.fileno(), 1)
+        target, control = Running(kind, turns=path, number=1), Running(kind, turns=path, number=2)
+        stretches = []
+
+        def alternate(phase):
+            for i in range(TURNS):
+                for number in (1, 2) if i % 2 == 0 else (2, 1):
+                    turn[0] = number
+                    begin = now()
+                    time.sleep(TURN)
+                    stretches.append((phase, i, number, begin, now()))
+                    turn[0] = 0
+                    time.sleep(0.03)
+        alternate("before")
+        turn[0] = 1
+        attached = self.attach(target, "--duration", 1, file="turns.tacho")
+        turn[0] = 0
+        time.sleep(0.5)
+        alternate("after")
+        said = {1: target.end()["times"], 2: control.end()["times"]}
+        if attached is None:
+            return
+        ratios = {}
+        for phase in ("before", "after"):
+            logs = []
+            for i in range(4, TURNS):  # the first are warming up
+                medians = {}
+                for at_phase, at, number, begin, end in stretches:
+                    if (at_phase, at) == (phase, i):
+                        inside = [b - a for a, b in said[number] if a >= begin + (end - begin) // 5 and b <= end]
+                        medians[number] = statistics.median(inside) if inside else math.nan
+                logs.append(math.log(medians[2] / medians[1]))
+            ratios[phase] = logs
+        change = statistics.mean(ratios["after"]) - statistics.mean(ratios["before"])
+        error = 2 * math.sqrt(sum(statistics.variance(logs) / len(logs) for logs in ratios.values()))
+        low, high = math.exp(change - error), math.exp(change + error)
+        sentence = (f"{kind}: speed after leaving / before, beside a control: {math.exp(change):.4f}, with 95 % certainty {low:.4f} to {high:.4f} "
+                    f"(goal {goal}; {TURNS} turns of {TURN} s each)")
+        if low < goal <= high:
+            print("open  " + sentence, flush=True)
+        else:
+            self.say(low >= goal, sentence)
+        self.row(f"{kind} by turns", "", attached["properties"].get("attach.threads_stopped_ms", "?"), "", "",
+                 f"{math.exp(change):.4f} ({low:.4f} to {high:.4f})", attached["kernels"], attached["properties"].get("attach.attached_ms", "?"))
+
     @staticmethod
     def mappings(pid):
         """Resident KiB by the name of the mapping: files by theirs, memory without a file by its size."""
@@ -366,7 +434,7 @@ def main():
         return program(arguments.program, arguments.steps, arguments.profile)
     with tempfile.TemporaryDirectory() as folder:
         check = Check(arguments.build.resolve(), pathlib.Path(folder))
-        for section in arguments.sections or ("eager", "graphs", "listen", "rounds", "memory"):
+        for section in arguments.sections or ("eager", "graphs", "listen", "rounds", "memory", "turns"):
             print(f"-- {section}", flush=True)
             try:
                 getattr(check, section)()

@@ -20,6 +20,7 @@
 #include "capture/capture.h"
 #include "capture/room/loaded.h"
 #include "capture/source/cuda/cupti_api.h"
+#include "capture/source/marker/late.h"
 #include "capture/source/opencl/late.h"
 #include "capture/source/rocm/late/late.h"
 #include "capture/source/sampler/sampler.h"
@@ -155,6 +156,8 @@ void tell_forks() {
 void follow() {
   tape::PoolHeader* const pool = tape::pool();
   Loaded known = loaded_objects();
+  constexpr int kLooksUntilAgain = 5;
+  int again = kLooksUntilAgain;
   start_sources();
   tape::note(event::NoteSeverity::kInfo,
              "tacho attached to this process while it ran: work that was in flight then, and what the program named, "
@@ -162,7 +165,9 @@ void follow() {
   while (pool->closing.load(std::memory_order_acquire) == 0 && !tape::tacho_is_gone()) {
     tape::wait_on(pool->closing, 0, kLook);
     const Loaded now = loaded_objects();
-    if (now.added != known.added) start_sources();
+    if (now.added != known.added) again = kLooksUntilAgain;
+    // A library is in the list before the loader has bound it, and may be about to keep what it has looked up.
+    if (now.added != known.added || (again > 0 && --again == 0)) start_sources();
     known = now;
     look_at_sources();
   }

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "capture/plugin/watch/slots.h"
+#include "capture/room/slots.h"
 
 namespace tacho::capture::watch {
 

@@ -15,8 +15,8 @@
 #include "capture/plugin/watch/amd/hip.h"
 #include "capture/plugin/watch/cuda.h"
 #include "capture/plugin/watch/opencl.h"
-#include "capture/plugin/watch/slots.h"
 #include "capture/plugin/watch/sums.h"
+#include "capture/room/slots.h"
 #include "event/schema.h"
 #include "tape/sleep.h"
 
@@ -31,6 +31,17 @@ constinit std::atomic<uint32_t> g_busy{0};  // 1: a tacho comes, is there or lea
 constinit char g_path[sizeof(AttachBlock::pool)] = {};
 constinit SlotHook g_hooks[kMostSlotHooks] = {};
 constinit size_t g_hook_count = 0;
+
+// Words of the drivers and of tools that work below their functions stay.
+bool is_of_driver(const dl_phdr_info&, const char* name) {
+  static constexpr const char* kNames[] = {"libcuda.so",     "libcuda-",       "libcudadebugger",
+                                           "libnvidia-",     "libcupti.so",    "libnvperf_host",
+                                           "libamdhip64.so", "librocprofiler", "libroctracer"};
+  for (const char* const each : kNames)
+    if (strncmp(name, each, strlen(each)) == 0) return true;
+  return false;
+}
+constexpr SlotRules kRules = {is_of_driver, nullptr};
 
 // tacho holds a lock on its table while it lives, and removes the table at its end.
 bool lives(const char* path) {
@@ -77,7 +88,7 @@ const char* look() {
     memcpy(g_hooks, hooks, count * sizeof *hooks);
     g_hook_count = count;
   }
-  const SlotCount led = lead_slots(g_hooks, g_hook_count);
+  const SlotCount led = lead_slots(g_hooks, g_hook_count, kRules);
   if (!led.looked) return "the words of its libraries cannot be looked at (/proc is not there, or there is no memory)";
   g_process->closed_words.store(static_cast<uint32_t>(led.refused), std::memory_order_relaxed);
   return why;
@@ -135,7 +146,7 @@ void leave() {
   drain_driver();
   drain_hip();
   drain_opencl();
-  lead_back(g_hooks, g_hook_count);
+  lead_back(g_hooks, g_hook_count, kRules);
   leave_opencl();
   g_watched.store(false, std::memory_order_release);
   end_driver();

@@ -235,6 +235,14 @@ int pop_with(uint32_t domain, std::string_view fields) {
   return level;
 }
 
+namespace {
+// Programs may end a range that they began in an earlier attach, where its number was another's.
+constexpr uint64_t kAttachBits = 7ULL << 60;
+uint64_t attach_bits() {
+  return uint64_t{tape::late_session()} << 60 & kAttachBits;
+}
+}  // namespace
+
 uint64_t start(const Marker& marker) {
   if (!ready()) return 0;
   before(marker);
@@ -242,7 +250,7 @@ uint64_t start(const Marker& marker) {
   const bool recorded = tape::enabled(tape::source_bit::kMarker) &&
                         write<event::RangeStartRecord>(event::RecordKind::kRangeStart, marker, id);
   after(marker);
-  return recorded ? id : id | kUnrecorded;
+  return id | attach_bits() | (recorded ? 0 : kUnrecorded);
 }
 
 void stop(uint64_t range) {
@@ -250,13 +258,17 @@ void stop(uint64_t range) {
 }
 
 void stop_with(uint64_t range, std::string_view fields) {
-  if (range == 0 || (range & kUnrecorded) != 0 || !ready()) return;
+  if (range == 0 || (range & kUnrecorded) != 0 || !ready() || (range & kAttachBits) != attach_bits()) return;
   const uint64_t now = host_ticks();
   if (auto* record = begin_end<event::RangeStopRecord>(event::RecordKind::kRangeStop, 0, fields)) {
     record->time = now;
-    record->id = range;
+    record->id = range & ~kAttachBits;
     tape::commit();
   }
+}
+
+void forget_triggers() {
+  g_triggers.store(kUnread, std::memory_order_release);
 }
 
 void pause() {

@@ -44,6 +44,8 @@ inline constexpr uint64_t kUnrecorded = 1ULL << 63;
 /// Ignores ids that were not recorded; records the others even while paused.
 void stop(uint64_t range);
 void stop_with(uint64_t range, std::string_view fields);
+/// The markers that start and stop the recording are those of the next attach.
+void forget_triggers();
 void pause();
 void resume();
 void flush();

@@ -23,10 +23,13 @@ using Domain = const void*;
 using StringHandle = const void*;
 
 const void* to_handle(uint32_t number) {
-  return reinterpret_cast<const void*>(static_cast<uintptr_t>(number));
+  return reinterpret_cast<const void*>(static_cast<uintptr_t>(uint64_t{tape::late_session()} << 32 | number));
 }
 
 constinit std::atomic<uint32_t> g_default_domain{0};
+// Of a registered text whose number is not known: the program had registered it before tacho attached.
+constexpr std::string_view kTextFromBefore = "(text from before tacho attached)";
+constinit std::atomic<uint64_t> g_unknown_texts{0};
 
 // Wide text as UTF-8 in memory of this call. Text that does not fit is cut and counted.
 class Narrow {
@@ -165,7 +168,13 @@ auto with_event(Domain domain, const EventAttributes* given, Body body) {
     marker.text = text.view();
     return body(marker);
   }
-  if (event.message_type == kRegistered) marker.interned = to_number(event.message.registered);
+  if (event.message_type == kRegistered) {
+    marker.interned = to_number(event.message.registered);
+    if (marker.interned == 0 && tape::attached_late()) {
+      marker.text = kTextFromBefore;
+      if (marker::active()) g_unknown_texts.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
   if (event.message_type == kAscii) marker.text = marker::clip(event.message.ascii);
   return body(marker);
 }
@@ -254,29 +263,71 @@ Domain create_domain_w(const wchar_t* name) {
   return to_handle(tape::intern(Narrow(name).view()));
 }
 
-struct Hook {
-  unsigned number;
-  Function function;
-};
 template <typename Signature>
-Hook hook(unsigned number, Signature* function) {
-  return {number, reinterpret_cast<Function>(function)};
+Hook hook(NvtxModule module, unsigned number, const char* name, Signature* function) {
+  return {module, number, name, reinterpret_cast<Function>(function)};
 }
 
-template <size_t kCount>
-bool install(const ExportCallbacks& callbacks, NvtxModule module, const Hook (&hooks)[kCount]) {
+bool install(const ExportCallbacks& callbacks, NvtxModule module, const Hook (&hooks)[kHooks]) {
   FunctionTable table = nullptr;
   unsigned size = 0;
   if (callbacks.get_module_function_table(module, &table, &size) == 0 || table == nullptr) return false;
   for (const Hook& hook : hooks)
-    if (hook.number < size && table[hook.number] != nullptr) *table[hook.number] = hook.function;
+    if (hook.module == module && hook.number < size && table[hook.number] != nullptr)
+      *table[hook.number] = hook.function;
   return true;
 }
 
 }  // namespace
 
+void list_hooks(Hook (&to)[kHooks]) {
+  const Hook hooks[] = {
+      hook(kCore, kMarkEx, "nvtxMarkEx", mark_ex),
+      hook(kCore, kMarkA, "nvtxMarkA", mark_a),
+      hook(kCore, kMarkW, "nvtxMarkW", mark_w),
+      hook(kCore, kRangeStartEx, "nvtxRangeStartEx", range_start_ex),
+      hook(kCore, kRangeStartA, "nvtxRangeStartA", range_start_a),
+      hook(kCore, kRangeStartW, "nvtxRangeStartW", range_start_w),
+      hook(kCore, kRangeEnd, "nvtxRangeEnd", range_end),
+      hook(kCore, kRangePushEx, "nvtxRangePushEx", range_push_ex),
+      hook(kCore, kRangePushA, "nvtxRangePushA", range_push_a),
+      hook(kCore, kRangePushW, "nvtxRangePushW", range_push_w),
+      hook(kCore, kRangePop, "nvtxRangePop", range_pop),
+      hook(kCore, kNameCategoryA, "nvtxNameCategoryA", name_category_a),
+      hook(kCore, kNameCategoryW, "nvtxNameCategoryW", name_category_w),
+      hook(kCore, kNameOsThreadA, "nvtxNameOsThreadA", name_thread_a),
+      hook(kCore, kNameOsThreadW, "nvtxNameOsThreadW", name_thread_w),
+      hook(kCore2, kDomainMarkEx, "nvtxDomainMarkEx", domain_mark_ex),
+      hook(kCore2, kDomainRangeStartEx, "nvtxDomainRangeStartEx", domain_range_start_ex),
+      hook(kCore2, kDomainRangeEnd, "nvtxDomainRangeEnd", domain_range_end),
+      hook(kCore2, kDomainRangePushEx, "nvtxDomainRangePushEx", domain_range_push_ex),
+      hook(kCore2, kDomainRangePop, "nvtxDomainRangePop", domain_range_pop),
+      hook(kCore2, kDomainNameCategoryA, "nvtxDomainNameCategoryA", domain_name_category_a),
+      hook(kCore2, kDomainNameCategoryW, "nvtxDomainNameCategoryW", domain_name_category_w),
+      hook(kCore2, kDomainRegisterStringA, "nvtxDomainRegisterStringA", register_string_a),
+      hook(kCore2, kDomainRegisterStringW, "nvtxDomainRegisterStringW", register_string_w),
+      hook(kCore2, kDomainCreateA, "nvtxDomainCreateA", create_domain_a),
+      hook(kCore2, kDomainCreateW, "nvtxDomainCreateW", create_domain_w),
+  };
+  static_assert(sizeof hooks / sizeof *hooks == kHooks);
+  memcpy(to, hooks, sizeof hooks);
+}
+
+void forget_names() {
+  g_default_domain.store(0, std::memory_order_relaxed);
+  for (CategoryName& each : g_categories) {
+    each.name.store(0, std::memory_order_relaxed);
+    each.key.store(0, std::memory_order_relaxed);
+  }
+}
+
+uint64_t take_unknown_texts() {
+  return g_unknown_texts.exchange(0, std::memory_order_relaxed);
+}
+
 uint32_t domain_number(const void* domain) {
-  if (domain != nullptr) return to_number(domain);
+  if (domain != nullptr)
+    if (const uint32_t known = to_number(domain); known != 0) return known;
   uint32_t number = g_default_domain.load(std::memory_order_relaxed);
   if (number == 0) g_default_domain.store(number = tape::intern("NVTX"), std::memory_order_relaxed);
   return number;
@@ -295,37 +346,9 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
       callbacks->get_module_function_table == nullptr)
     return 0;
   domain_number(nullptr);
-  const Hook core[] = {
-      hook(kMarkEx, mark_ex),
-      hook(kMarkA, mark_a),
-      hook(kMarkW, mark_w),
-      hook(kRangeStartEx, range_start_ex),
-      hook(kRangeStartA, range_start_a),
-      hook(kRangeStartW, range_start_w),
-      hook(kRangeEnd, range_end),
-      hook(kRangePushEx, range_push_ex),
-      hook(kRangePushA, range_push_a),
-      hook(kRangePushW, range_push_w),
-      hook(kRangePop, range_pop),
-      hook(kNameCategoryA, name_category_a),
-      hook(kNameCategoryW, name_category_w),
-      hook(kNameOsThreadA, name_thread_a),
-      hook(kNameOsThreadW, name_thread_w),
-  };
-  const Hook core2[] = {
-      hook(kDomainMarkEx, domain_mark_ex),
-      hook(kDomainRangeStartEx, domain_range_start_ex),
-      hook(kDomainRangeEnd, domain_range_end),
-      hook(kDomainRangePushEx, domain_range_push_ex),
-      hook(kDomainRangePop, domain_range_pop),
-      hook(kDomainNameCategoryA, domain_name_category_a),
-      hook(kDomainNameCategoryW, domain_name_category_w),
-      hook(kDomainRegisterStringA, register_string_a),
-      hook(kDomainRegisterStringW, register_string_w),
-      hook(kDomainCreateA, create_domain_a),
-      hook(kDomainCreateW, create_domain_w),
-  };
-  if (!install(*callbacks, kCore, core)) return 0;
-  install(*callbacks, kCore2, core2);  // absent in NVTX 2
+  Hook hooks[kHooks];
+  list_hooks(hooks);
+  if (!install(*callbacks, kCore, hooks)) return 0;
+  install(*callbacks, kCore2, hooks);  // absent in NVTX 2
   return 1;
 }

@@ -1,6 +1,6 @@
 // Finding and changing words of loaded libraries (slots.h). Everything is looked at under the loader's lock
 // (dl_iterate_phdr), so that no library goes meanwhile; nothing in there calls the loader.
-#include "capture/plugin/watch/slots.h"
+#include "capture/room/slots.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "event/watch_table.h"
 #include "tape/attach_block.h"
 
-namespace tacho::capture::watch {
+namespace tacho::capture {
 namespace {
 
 constexpr uintptr_t kPage = 4096;
@@ -95,18 +95,20 @@ bool put(void** at, void* value, const Mapping& mapping) {
   return true;
 }
 
-// Libraries whose words stay: tacho's, libc's, the driver's own, and tools that work below its functions.
-bool is_left_alone(const dl_phdr_info& object) {
+const char* file_name_of(const dl_phdr_info& object) {
   const char* const path = object.dlpi_name != nullptr ? object.dlpi_name : "";
   const char* const slash = strrchr(path, '/');
-  const char* const name = slash != nullptr ? slash + 1 : path;
-  static constexpr const char* kNames[] = {
-      "libcuda.so",     "libcuda-",       "libcudadebugger", "libnvidia-", "libcupti.so", "libnvperf_host",
-      "libamdhip64.so", "librocprofiler", "libroctracer",    "libc.so",    "libc-2",      "libdl.so",
-      "libdl-2",        "libpthread",     "ld-linux",        "ld-2",       "linux-vdso",  "libtacho"};
+  return slash != nullptr ? slash + 1 : path;
+}
+
+bool is_left_alone(const dl_phdr_info& object, const SlotRules& rules) {
+  const char* const name = file_name_of(object);
+  static constexpr const char* kNames[] = {"libc.so",  "libc-2",        "libdl.so", "libdl-2", "libpthread",
+                                           "ld-linux", "linux-vdso", "ld-2",     "libtacho"};
   for (const char* const each : kNames)
     if (strncmp(name, each, strlen(each)) == 0) return true;
-  return exported_by(object, event::kWatchEntry) != nullptr || exported_by(object, tape::kAttachEntry) != nullptr;
+  return exported_by(object, event::kWatchEntry) != nullptr || exported_by(object, tape::kAttachEntry) != nullptr ||
+         (rules.stays != nullptr && rules.stays(object, name));
 }
 
 // Looks at words of libraries' data.
@@ -114,21 +116,22 @@ class Walk {
  public:
   /// In a child of fork() it must not be used: another thread may have held the loader's lock.
   template <typename Object>
-  static bool over_objects(Object object) {
+  static bool over_objects(const SlotRules& rules, Object object) {
     auto* const mappings = static_cast<Mappings*>(map_pages(sizeof(Mappings)));
     if (mappings == nullptr) return false;
     struct State {
       Walk walk;
+      const SlotRules& rules;
       Object& object;
       bool begun, good;
-    } state{Walk(*mappings), object, false, true};
+    } state{Walk(*mappings), rules, object, false, true};
     dl_iterate_phdr(
         [](dl_phdr_info* info, size_t, void* data) {
           auto& all = *static_cast<State*>(data);
           // Under the lock: no library comes or goes from here on.
           if (!all.begun) all.good = read_mappings(all.walk.mappings_);
           all.begun = true;
-          if (all.good && !is_left_alone(*info)) all.object(all.walk, *info);
+          if (all.good && !is_left_alone(*info, all.rules)) all.object(all.walk, *info);
           return all.good ? 0 : 1;
         },
         &state);
@@ -240,6 +243,23 @@ class ByValue {
   Each all_[kMostSlotHooks];
 };
 
+// Most symbols are none of the hooks': the first two letters tell.
+class FirstLetters {
+ public:
+  FirstLetters(const SlotHook* hooks, size_t count) {
+    for (size_t i = 0; i < count; ++i)
+      if (hooks[i].symbol != nullptr) set_[place(hooks[i].symbol)] = true;
+  }
+  bool has(const char* name) const { return set_[place(name)]; }
+
+ private:
+  static size_t place(const char* name) {
+    const auto letter = [](char c) { return static_cast<size_t>(static_cast<unsigned char>(c) & 31); };
+    return letter(name[0]) * 32 + (name[0] != '\0' ? letter(name[1]) : 0);
+  }
+  bool set_[32 * 32] = {};
+};
+
 // The slots of calls into other libraries that have not been made yet: they lead to the loader, which would bind them.
 template <typename Body>
 void over_unbound_calls(const dl_phdr_info& object, Body body) {
@@ -279,7 +299,7 @@ void over_unbound_calls(const dl_phdr_info& object, Body body) {
 
 }  // namespace
 
-SlotCount lead_slots(const SlotHook* hooks, size_t count) {
+SlotCount lead_slots(const SlotHook* hooks, size_t count, const SlotRules& rules) {
   SlotCount result;
   if (g_changed == nullptr) g_changed = static_cast<Changed*>(map_pages(kMostChanged * sizeof(Changed)));
   if (g_changed == nullptr) {
@@ -293,13 +313,16 @@ SlotCount lead_slots(const SlotHook* hooks, size_t count) {
     else
       ++result.refused;
   };
-  result.looked = Walk::over_objects([&](const Walk& walk, const dl_phdr_info& object) {
+  const FirstLetters linked(hooks, count);
+  result.looked = Walk::over_objects(rules, [&](const Walk& walk, const dl_phdr_info& object) {
     walk.over_words(object, [&](void** word, const Mapping& mapping) {
       if (const SlotHook* const hook = by_found.find(__atomic_load_n(word, __ATOMIC_RELAXED)))
         lead(word, *hook, mapping);
     });
-    over_unbound_calls(object, [&](const char* name, void** slot) {
-      if (strncmp(name, "cu", 2) != 0 && strstr(name, "hip") == nullptr && strcmp(name, "dlsym") != 0) return;
+    over_unbound_calls(object, [&](const char* symbol, void** slot) {
+      const char* const known = rules.known_as != nullptr ? rules.known_as(file_name_of(object), symbol) : nullptr;
+      const char* const name = known != nullptr ? known : symbol;
+      if (!linked.has(name)) return;
       for (size_t i = 0; i < count; ++i)
         if (hooks[i].symbol != nullptr && strcmp(hooks[i].symbol, name) == 0)
           if (const Mapping* const mapping = walk.mapping_of(slot)) return lead(slot, hooks[i], *mapping);
@@ -308,9 +331,9 @@ SlotCount lead_slots(const SlotHook* hooks, size_t count) {
   return result;
 }
 
-void lead_back(const SlotHook* hooks, size_t count) {
+void lead_back(const SlotHook* hooks, size_t count, const SlotRules& rules) {
   const ByValue by_hook(hooks, count, ByValue::Key::kHook);
-  Walk::over_objects([&](const Walk& walk, const dl_phdr_info& object) {
+  Walk::over_objects(rules, [&](const Walk& walk, const dl_phdr_info& object) {
     walk.over_words(object, [&](void** word, const Mapping& mapping) {
       const SlotHook* const hook = by_hook.find(__atomic_load_n(word, __ATOMIC_RELAXED));
       if (hook == nullptr) return;
@@ -320,4 +343,21 @@ void lead_back(const SlotHook* hooks, size_t count) {
   });
 }
 
-}  // namespace tacho::capture::watch
+bool over_open_words(const SlotRules& rules,
+                     void (*body)(const dl_phdr_info& object, void** word, void** end, void* data), void* data) {
+  return Walk::over_objects(rules, [&](const Walk& walk, const dl_phdr_info& object) {
+    uintptr_t closed_from = 0, closed_to = 0;
+    for (int i = 0; i < object.dlpi_phnum; ++i)
+      if (object.dlpi_phdr[i].p_type == PT_GNU_RELRO) {
+        closed_from = object.dlpi_addr + object.dlpi_phdr[i].p_vaddr;
+        closed_to = closed_from + object.dlpi_phdr[i].p_memsz;
+      }
+    walk.over_words(object, [&](void** word, const Mapping& mapping) {
+      const auto at = reinterpret_cast<uintptr_t>(word);
+      if ((mapping.rights & PROT_WRITE) != 0 && (at < closed_from || at >= closed_to))
+        body(object, word, reinterpret_cast<void**>(mapping.end), data);
+    });
+  });
+}
+
+}  // namespace tacho::capture

@@ -84,7 +84,7 @@ class Kept:
     def look(self):
         status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
         number = lambda name: int(re.search(rf"{name}:\s+(\d+)", status)[1])  # noqa: E731
-        return {"threads": number("Threads"), "descriptors": len(os.listdir(f"/proc/{self.pid}/fd")), "resident_kib": number("VmRSS"),
+        return {"threads": number("Threads"), "descriptors": len(os.listdir(f"/proc/{self.pid}/fd")), "resident_kib": number("VmRSS"), "virtual_kib": number("VmSize"),
                 "mappings": len(pathlib.Path(f"/proc/{self.pid}/maps").read_text().splitlines())}
 
     def after(self, test, rounds):
@@ -98,6 +98,7 @@ class Kept:
         test.assertEqual((end["threads"], end["descriptors"]), (self.begin["threads"], self.begin["descriptors"]))
         test.assertLessEqual(end["mappings"], self.warm["mappings"] + 4)
         test.assertLessEqual(end["resident_kib"], self.warm["resident_kib"] + 1024)
+        test.assertLessEqual(end["virtual_kib"], self.warm["virtual_kib"] + 2048)
         test.assertLessEqual(end["resident_kib"], self.begin["resident_kib"] + 8192)
 
 

@@ -43,20 +43,24 @@ typedef struct {
   Function functions[64];
   Function* core[17];
 } Tables;
-static void nothing(void) {
-}
+static void nothing(void) {}
 #define ADDRESS(n) (Function*)&tables.functions[n]
-static Tables tables = {2,
-                        16,
-                        nothing,
-                        24,
-                        3,
-                        0,
-                        nothing,
-                        {0},
-                        {0, ADDRESS(0), ADDRESS(1), ADDRESS(2), ADDRESS(3), ADDRESS(4), ADDRESS(5), ADDRESS(6), ADDRESS(7), ADDRESS(8),
-                         ADDRESS(9), ADDRESS(10), ADDRESS(11), ADDRESS(12), ADDRESS(13), ADDRESS(14), 0}};
-enum { NVTX_VERSION = 3, NVTX_EVENT_ATTRIB_STRUCT_SIZE = sizeof(nvtxEventAttributes_t), NVTX_PAYLOAD_TYPE_UNSIGNED_INT64 = 1 };
+static Tables tables = {
+    2,
+    16,
+    nothing,
+    24,
+    3,
+    0,
+    nothing,
+    {0},
+    {0, ADDRESS(0), ADDRESS(1), ADDRESS(2), ADDRESS(3), ADDRESS(4), ADDRESS(5), ADDRESS(6), ADDRESS(7), ADDRESS(8),
+     ADDRESS(9), ADDRESS(10), ADDRESS(11), ADDRESS(12), ADDRESS(13), ADDRESS(14), 0}};
+enum {
+  NVTX_VERSION = 3,
+  NVTX_EVENT_ATTRIB_STRUCT_SIZE = sizeof(nvtxEventAttributes_t),
+  NVTX_PAYLOAD_TYPE_UNSIGNED_INT64 = 1
+};
 enum { NVTX_MESSAGE_TYPE_ASCII = 1, NVTX_MESSAGE_TYPE_REGISTERED = 3 };
 typedef const void *nvtxDomainHandle_t, *nvtxStringHandle_t;
 #define CORE(n) __atomic_load_n(&tables.functions[(n)-1], __ATOMIC_ACQUIRE)
@@ -144,7 +148,8 @@ static int nvtx(void) {
     nvtxDomainMarkEx(kept_domain, &event);
     usleep(1000);
   }
-  printf("%llu rounds, tables %s\n", (unsigned long long)rounds, memcmp(&before, &tables, sizeof before) == 0 ? "as before" : "CHANGED");
+  printf("%llu rounds, tables %s\n", (unsigned long long)rounds,
+         memcmp(&before, &tables, sizeof before) == 0 ? "as before" : "CHANGED");
   return 0;
 }
 

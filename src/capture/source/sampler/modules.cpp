@@ -188,7 +188,9 @@ void start_modules() {
 void forget_modules() {
   g_started.store(false, std::memory_order_release);
   if (g_known != nullptr) munmap(g_known, kMostModules * sizeof(Known));
+  if (g_places != nullptr) munmap(g_places, kSlots * sizeof *g_places);
   g_known = nullptr;
+  g_places = nullptr;
   g_count = 0;
 }
 

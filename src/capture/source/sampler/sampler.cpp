@@ -81,17 +81,38 @@ constinit std::atomic<uint32_t> g_last_index{0};  // highest index of a thread t
 constinit LeftTime g_left = {};
 constinit std::atomic<uint64_t> g_accounted{0};  // the process's CPU time that is in samples, in g_left or not wanted
 
+// Memory of threads in a program that ran before tacho came: nobody is told when they end, and a handler may still be
+// in it when tacho leaves. The next attach gives it back.
+struct Kept {
+  void* at;
+  size_t bytes;
+};
+constexpr uint32_t kMostKept = 8192;
+constinit Kept g_kept[kMostKept] = {};
+constinit std::atomic<uint32_t> g_kept_count{0};
+
+void keep(void* at, size_t bytes) {
+  if (!tape::attached_late()) return;
+  if (const uint32_t place = g_kept_count.fetch_add(1, std::memory_order_relaxed); place < kMostKept)
+    g_kept[place] = {at, bytes};
+}
+void give_kept_back() {
+  const uint32_t count = g_kept_count.exchange(0, std::memory_order_relaxed);
+  for (uint32_t i = 0; i < count && i < kMostKept; ++i) munmap(g_kept[i].at, g_kept[i].bytes);
+}
+
 // Memory of a thread's own that is all 0; null when there is none.
 template <typename T>
 T* map_scratch() {
   void* const memory = map_pages(sizeof(T));
-  return memory == nullptr ? nullptr : static_cast<T*>(memory);
+  if (memory != nullptr) keep(memory, sizeof(T));
+  return static_cast<T*>(memory);
 }
 template <typename T>
 void unmap_scratch(T*& scratch) {
   T* const memory = scratch;
   scratch = nullptr;
-  if (memory != nullptr) munmap(static_cast<void*>(memory), sizeof(T));
+  if (memory != nullptr && !tape::attached_late()) munmap(static_cast<void*>(memory), sizeof(T));
 }
 
 uint32_t current_tid() {
@@ -694,6 +715,7 @@ void start_late() {
     return;
   }
   started_in = tape::late_session();
+  give_kept_back();
   forget_modules();
   forget_python();
   const int signal = configure();

@@ -21,6 +21,7 @@
 #include "capture/room/loaded.h"
 #include "capture/source/cuda/cupti_api.h"
 #include "capture/source/marker/late.h"
+#include "capture/source/mpi/watch.h"
 #include "capture/source/opencl/late.h"
 #include "capture/source/rocm/late/late.h"
 #include "capture/source/sampler/sampler.h"

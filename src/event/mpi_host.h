@@ -27,6 +27,7 @@ struct MpiHost {
   void (*property)(const char* key, const char* text);  // of the process
   void (*warn)(const char* sentence);
   void (*flush)();  // hands over the thread's records
+  bool late;        // MPI runs already: see MpiLibrary::begin
 };
 
 /// The functions of libtacho-mpi.so.
@@ -36,6 +37,15 @@ struct MpiLibrary {
   void (*bind)();
   /// The result that dlsym should return after finding `found` under `name`.
   void* (*symbol)(void* found, const char* name);
+
+  // In a program that runs already, where tacho may come and leave any number of times. For one thread at a time.
+  /// A recording begins: communicators, requests and their numbers of an earlier one are forgotten.
+  void (*begin)();
+  /// Leads the words by which the program calls MPI to the wrappers. Call again when more objects are loaded. False:
+  /// the words cannot be looked at.
+  bool (*lead)();
+  /// Gives the words back as they were.
+  void (*lead_back)();
 };
 /// nullptr: this MPI cannot be recorded. `mpi`: a handle of the library that has MPI's functions.
 using StartMpi = const MpiLibrary*(const MpiHost* host, void* mpi);

@@ -479,9 +479,10 @@ struct MessageRecord {
   int32_t peer;  // as MPI_COMM_WORLD numbers ranks
   int32_t tag;
   uint32_t communicator;  // number of a CommunicatorRecord, 0 = unknown
-  uint32_t sequence;      // of a collective
+  uint32_t sequence;      // of a collective; kNoSequence: unknown
 };
 inline constexpr int32_t kNoPeer = INT32_MIN, kNoTag = INT32_MIN;
+inline constexpr uint32_t kNoSequence = UINT32_MAX;
 inline constexpr uint32_t kMessageShown = 1 << 16;
 
 /// A communicator of MPI. value: its number (from 1). The newest of a number counts: it may have been named.

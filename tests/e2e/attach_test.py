@@ -859,7 +859,7 @@ class NeverLate(Attached):
             self.assertEqual(self.run_command(TACHO, "info", "a.tacho").stdout.decode().count(sentence), times)
 
     def test_what_is_recorded_only_from_the_start_is_told(self):
-        for function, sentence in (("hsa_system_get_info", "the program uses HSA without HIP"), ("PMPI_Init", "calls of MPI are recorded only")):
+        for function, sentence in (("hsa_system_get_info", "the program uses HSA without HIP"), ("ncclAllReduce", "kernels without sizes and communicators")):
             self.told(self.start_with(function, f"int {function}(void) {{ return 0; }}\n"), sentence)
         self.attach(self.start(THREADS, "3"), "--duration", "0.2")
         self.assertNotIn("only in programs that", self.run_command(TACHO, "info", "a.tacho").stdout.decode())

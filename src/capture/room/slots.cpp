@@ -10,10 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "capture/room/loaded.h"
 #include "capture/room/pages.h"
-#include "event/watch_table.h"
-#include "tape/attach_block.h"
 
 namespace tacho::capture {
 namespace {
@@ -103,12 +100,11 @@ const char* file_name_of(const dl_phdr_info& object) {
 
 bool is_left_alone(const dl_phdr_info& object, const SlotRules& rules) {
   const char* const name = file_name_of(object);
-  static constexpr const char* kNames[] = {"libc.so",  "libc-2",        "libdl.so", "libdl-2", "libpthread",
+  static constexpr const char* kNames[] = {"libc.so",  "libc-2",     "libdl.so", "libdl-2", "libpthread",
                                            "ld-linux", "linux-vdso", "ld-2",     "libtacho"};
   for (const char* const each : kNames)
     if (strncmp(name, each, strlen(each)) == 0) return true;
-  return exported_by(object, event::kWatchEntry) != nullptr || exported_by(object, tape::kAttachEntry) != nullptr ||
-         (rules.stays != nullptr && rules.stays(object, name));
+  return rules.stays != nullptr && rules.stays(object, name);
 }
 
 // Looks at words of libraries' data.

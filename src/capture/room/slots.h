@@ -17,7 +17,7 @@ struct SlotHook {
 constexpr size_t kMostSlotHooks = 640;
 
 struct SlotRules {
-  /// Whether the words of an object stay as they are. Words of tacho's, of libc and of the loader always do.
+  /// Whether the words of an object stay as they are. Those of libc, of the loader and of what is called libtacho do.
   bool (*stays)(const dl_phdr_info& object, const char* file_name);
   /// The name under which hooks know the function that an object is linked to; nullptr: they know it by its own.
   const char* (*known_as)(const char* file_name, const char* symbol);

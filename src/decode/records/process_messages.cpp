@@ -21,6 +21,7 @@ void ProcessState::take(const event::MessageRecord& record, const tape::BlockHea
   const int64_t start = host_time(record.start);
   const int64_t communicator = record.communicator < communicators_.size() ? communicators_[record.communicator] : 0;
   const std::string_view function = event::function_name(event::Domain::kMpi, record.header.value & 0xffff);
+  const bool numbered = kind == event::MessageKind::kCollective && record.sequence != event::kNoSequence;
   writer_.add(row::Message{.track = caller.track,
                            .start = start,
                            .duration = host_duration(start, host_time(record.end)),
@@ -32,7 +33,7 @@ void ProcessState::take(const event::MessageRecord& record, const tape::BlockHea
                            .received = bytes(record.received),
                            .peer = record.peer == event::kNoPeer ? kUnknown : record.peer,
                            .tag = record.tag == event::kNoTag ? kUnknown : record.tag,
-                           .sequence = kind == event::MessageKind::kCollective ? record.sequence : kUnknown,
+                           .sequence = numbered ? record.sequence : kUnknown,
                            .begun_ahead = std::max<int64_t>(start - host_time(record.begun), 0)});
   if ((record.header.value & event::kMessageShown) == 0) return;
   if (caller.messages.correlation != record.correlation) caller.messages = {record.correlation, 0, {}};

@@ -11,9 +11,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "capture/plugin/mpi/communicators.h"
 #include "capture/plugin/mpi/library.h"
+#include "capture/plugin/mpi/requests.h"
 #include "capture/plugin/mpi/roles.h"
 #include "capture/plugin/mpi/wrappers.h"
+#include "capture/room/loaded.h"
+#include "capture/room/slots.h"
 #include "event/mpi_host.h"
 
 namespace tacho::capture::mpi {
@@ -153,7 +157,41 @@ void* symbol(void* found, const char* name) {
   return number != 0 && real_of(number) == found ? wrapper_of(number) : found;
 }
 
-constexpr MpiLibrary kLibrary = {sizeof(MpiLibrary), bind_all, symbol};
+// A program that runs already has bound its calls, or kept what it has looked up: words of its libraries, which hold
+// MPI's functions (capture/room/slots.h).
+constexpr size_t kMostHooks = kCallCount;
+static_assert(kMostHooks <= kMostSlotHooks);
+constinit SlotHook g_hooks[kMostHooks] = {};
+constinit size_t g_hook_count = 0;
+
+// MPI's own parts call each other without the program's doing.
+bool keeps_its_words(const dl_phdr_info& object, const char* name) {
+  return strncmp(name, "mca_", 4) == 0 || exported_by(object, "PMPI_Init") != nullptr;
+}
+// The libraries of Fortran's bindings call MPI's C functions under their second names.
+const char* known_as(const char* name, const char* symbol) {
+  return strncmp(name, "libmpi", 6) == 0 && strncmp(symbol, "PMPI_", 5) == 0 ? symbol + 1 : nullptr;
+}
+constexpr SlotRules kRules = {keeps_its_words, known_as};
+
+bool lead() {
+  if (g_hook_count == 0)
+    for (size_t number = 1; number < kCallCount; ++number)
+      if (real_of(number) != nullptr)
+        g_hooks[g_hook_count++] = {real_of(number), wrapper_of(number), kCalls[number].name};
+  return lead_slots(g_hooks, g_hook_count, kRules).looked;
+}
+void lead_all_back() {
+  lead_back(g_hooks, g_hook_count, kRules);
+}
+
+void begin_recording() {
+  forget_requests();
+  forget_communicators();
+  tell_library();
+}
+
+constexpr MpiLibrary kLibrary = {sizeof(MpiLibrary), bind_all, symbol, begin_recording, lead, lead_all_back};
 
 }  // namespace
 }  // namespace tacho::capture::mpi
@@ -169,6 +207,7 @@ extern "C" __attribute__((visibility("default"))) const tacho::capture::MpiLibra
     host->warn("the program's MPI lacks functions that MPI 3 has: its calls are not recorded");
     return nullptr;
   }
+  if (!host->late) tell_library();
   for (size_t number = 1; number < kCallCount; ++number) {
     // The function that the program would call: MPI's, or that of another tool loaded before this one.
     void* real = dlsym(RTLD_DEFAULT, kCalls[number].name);

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "capture/room/lock.h"
 
@@ -18,7 +19,8 @@ struct Slot {
 };
 constinit Slot g_slots[kSlots] = {};
 constinit LockWord g_locked{0};
-constinit uint32_t g_next_number = 1;  // under the lock, as are these
+constinit Communicator* g_waiting = nullptr;  // under the lock, as are these
+constinit uint32_t g_next_number = 1;
 constinit struct {
   uint64_t members;
   uint32_t count;
@@ -146,12 +148,13 @@ Communicator* take_in(Word handle, uint32_t origin, Known known, const Communica
     fresh->id = world_id();
   } else if (handle == g_mpi.self) {
     fresh->id = mixed(as_id(3), members != nullptr ? static_cast<uint64_t>(members[0]) : 0) >> 1 | 1;
-  } else if (between == 0 && members != nullptr && count > 0 && known == Known::kParent && parent->id != 0) {
+  } else if (between == 0 && members != nullptr && count > 0 && known == Known::kParent && parent->id != 0 &&
+             sequence != event::kNoSequence) {
     int least = members[0];
     for (int i = 1; i < count; ++i)
       if (members[i] < least) least = members[i];
     fresh->id = as_id(mixed(mixed(parent->id, sequence), static_cast<uint64_t>(least)));
-  } else if (between == 0 && members != nullptr && known == Known::kApart) {
+  } else if (between == 0 && members != nullptr && known == Known::kApart && !g_host->late) {
     uint64_t hash = origin;
     for (int i = 0; i < count; ++i) hash = mixed(hash, static_cast<uint64_t>(members[i]));
     for (auto& entry : g_made_apart)
@@ -235,6 +238,26 @@ Communicator* hold_communicator(Word handle) {
 void release_communicator(Communicator* held) {
   const Guard lock(g_locked);
   let_go(held);
+}
+
+void forget_communicators() {
+  const Guard lock(g_locked);
+  // Threads may have been about to use those of the recording before when it ended; they no longer do.
+  while (g_waiting != nullptr) {
+    Communicator* const gone = g_waiting;
+    g_waiting = gone->next;
+    free(const_cast<int*>(gone->world));
+    free(gone);
+  }
+  for (Slot& slot : g_slots) {
+    const Word handle = slot.handle.exchange(kFree, std::memory_order_acq_rel);
+    if (handle == kFree || handle == kGone) continue;
+    Communicator* const gone = slot.communicator.load(std::memory_order_relaxed);
+    if (--gone->holders > 0) continue;
+    gone->next = g_waiting;
+    g_waiting = gone;
+  }
+  memset(g_made_apart, 0, sizeof g_made_apart);
 }
 
 void rename_communicator(Word handle) {

@@ -17,14 +17,18 @@ struct Communicator {
   int peers;         // ranks that messages can go to: of an intercommunicator those of the other group
   const int* world;  // of each of `peers`; nullptr: rank r is rank r of MPI_COMM_WORLD
   std::atomic<uint32_t> next_sequence;
-  int holders;  // its handle, and windows
+  int holders;         // its handle, and windows
+  Communicator* next;  // of those that wait to be freed
 
   /// event::kNoPeer if there is none.
   int32_t world_rank(int own) const {
     if (own < 0 || own >= peers) return event::kNoPeer;
     return world == nullptr ? own : world[own];
   }
-  uint32_t take_sequence() { return next_sequence.fetch_add(1, std::memory_order_relaxed); }
+  /// Ranks to which tacho has come late have counted from different collectives on: unknown.
+  uint32_t take_sequence() {
+    return g_host->late ? event::kNoSequence : next_sequence.fetch_add(1, std::memory_order_relaxed);
+  }
 };
 
 /// nullptr for a null handle, and when there is no room for one more. One that is not known yet is taken in.
@@ -37,6 +41,9 @@ void forget_communicator(Word handle);
 /// A window outlives the handle of the communicator that it was made of: until release_communicator() it stays.
 Communicator* hold_communicator(Word handle);
 void release_communicator(Communicator* held);
+/// All of them, when a recording begins in a program that runs already: it may have freed some, and made others of
+/// their handles, while nobody looked.
+void forget_communicators();
 /// The program has named it.
 void rename_communicator(Word handle);
 

@@ -8,6 +8,9 @@ namespace tacho::capture::mpi {
 
 constinit const MpiHost* g_host = nullptr;
 constinit LoadedMpi g_mpi = {};
+namespace {
+constinit char g_name[128] = {};
+}
 
 Status read_status(const void* status) {
   int32_t words[6] = {};
@@ -80,20 +83,21 @@ bool find_library(void* mpi) {
     g_mpi.known = true;
   }
   // "Open MPI v4.1.4, package: ...", "MPICH Version:        4.0.2\nMPICH Release date: ..."
-  char name[128] = {};
   size_t end = 0;
-  for (const char* at = version; *at != '\0' && *at != ',' && *at != '\n' && end + 1 < sizeof name; ++at)
-    name[end++] = *at == '\t' ? ' ' : *at;
-  g_host->property("mpi.library", name);
-  if (!g_mpi.known) {
-    char line[512];
-    snprintf(line, sizeof line,
-             "tacho knows neither handles nor constants of this MPI (%s): its calls "
-             "are recorded without bytes, peers and communicators",
-             name);
-    g_host->warn(line);
-  }
+  for (const char* at = version; *at != '\0' && *at != ',' && *at != '\n' && end + 1 < sizeof g_name; ++at)
+    g_name[end++] = *at == '\t' ? ' ' : *at;
   return true;
+}
+
+void tell_library() {
+  g_host->property("mpi.library", g_name);
+  if (g_mpi.known) return;
+  char line[512];
+  snprintf(line, sizeof line,
+           "tacho knows neither handles nor constants of this MPI (%s): its calls "
+           "are recorded without bytes, peers and communicators",
+           g_name);
+  g_host->warn(line);
 }
 
 }  // namespace tacho::capture::mpi

@@ -64,5 +64,7 @@ Status read_status(const void* status);
 
 /// Fills in g_mpi. `mpi`: a handle for dlsym. False when it lacks functions.
 bool find_library(void* mpi);
+/// Writes into the trace which MPI it is, and what of it tacho does not know.
+void tell_library();
 
 }  // namespace tacho::capture::mpi

@@ -6,6 +6,8 @@
 
 #include <atomic>
 
+#include "capture/plugin/mpi/communicators.h"
+
 namespace tacho::capture::mpi {
 namespace {
 
@@ -16,10 +18,10 @@ struct Bucket {
   MpiRequest requests[kPlaces];
 };
 
-Bucket* buckets() {
+Bucket* buckets(bool make = true) {
   static constinit std::atomic<Bucket*> made{nullptr};
   Bucket* all = made.load(std::memory_order_acquire);
-  if (__builtin_expect(all != nullptr, 1)) return all;
+  if (__builtin_expect(all != nullptr, 1) || !make) return all;
   void* const memory = mmap(nullptr, kBuckets * sizeof(Bucket), PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
@@ -104,6 +106,19 @@ bool start_request(Word handle, uint64_t begun, MpiRequest& request) {
 void forget_request(Word handle) {
   if (const Place place = place_of_request(handle); place.bucket != nullptr)
     place.bucket->handles[place.at].store(kEmpty, std::memory_order_release);
+}
+
+void forget_requests() {
+  Bucket* const all = buckets(false);
+  if (all == nullptr) return;
+  for (size_t bucket = 0; bucket < kBuckets; ++bucket)
+    for (size_t i = 0; i < kPlaces; ++i) {
+      const Word handle = all[bucket].handles[i].load(std::memory_order_acquire);
+      if (handle == kEmpty || handle == kFilling) continue;
+      const MpiRequest& kept = all[bucket].requests[i];
+      if (kept.kind == MpiRequest::Kind::kWindow) release_communicator(reinterpret_cast<Communicator*>(kept.place));
+      all[bucket].handles[i].store(kEmpty, std::memory_order_release);
+    }
 }
 
 }  // namespace tacho::capture::mpi

@@ -35,5 +35,7 @@ bool complete_request(Word handle, MpiRequest& request);
 /// MPI_Start: false if it is unknown; else a copy.
 bool start_request(Word handle, uint64_t begun, MpiRequest& request);
 void forget_request(Word handle);
+/// All of them; communicators of windows are released.
+void forget_requests();
 
 }  // namespace tacho::capture::mpi

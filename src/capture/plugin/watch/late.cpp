@@ -16,6 +16,7 @@
 #include "capture/plugin/watch/cuda.h"
 #include "capture/plugin/watch/opencl.h"
 #include "capture/plugin/watch/sums.h"
+#include "capture/room/loaded.h"
 #include "capture/room/slots.h"
 #include "event/schema.h"
 #include "tape/sleep.h"
@@ -32,16 +33,16 @@ constinit char g_path[sizeof(AttachBlock::pool)] = {};
 constinit SlotHook g_hooks[kMostSlotHooks] = {};
 constinit size_t g_hook_count = 0;
 
-// Words of the drivers and of tools that work below their functions stay.
-bool is_of_driver(const dl_phdr_info&, const char* name) {
+// Words of the drivers stay, of tools that work below their functions, and of tacho's libraries, whatever their files are.
+bool keeps_its_words(const dl_phdr_info& object, const char* name) {
   static constexpr const char* kNames[] = {"libcuda.so",     "libcuda-",       "libcudadebugger",
                                            "libnvidia-",     "libcupti.so",    "libnvperf_host",
                                            "libamdhip64.so", "librocprofiler", "libroctracer"};
   for (const char* const each : kNames)
     if (strncmp(name, each, strlen(each)) == 0) return true;
-  return false;
+  return exported_by(object, event::kWatchEntry) != nullptr || exported_by(object, tape::kAttachEntry) != nullptr;
 }
-constexpr SlotRules kRules = {is_of_driver, nullptr};
+constexpr SlotRules kRules = {keeps_its_words, nullptr};
 
 // tacho holds a lock on its table while it lives, and removes the table at its end.
 bool lives(const char* path) {

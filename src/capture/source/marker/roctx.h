@@ -1,4 +1,5 @@
-// ROCTx's functions as tacho has them, by names of its own: what the loader finds under ROCTx's may be another library's.
+// ROCTx's functions as tacho has them, by names of its own: what the loader finds under ROCTx's may be of another
+// library.
 #pragma once
 
 #include <cstdint>

@@ -23,6 +23,14 @@ namespace {
 
 // The functions that libtacho-mpi.so gets from its host
 
+// Where tacho came late: a call that began before is none of this recording's, and may end in it all the same; one that
+// ends when tacho leaves finds nobody who takes its record.
+constinit std::atomic<uint64_t> g_late_since{0};
+bool is_of_recording(uint64_t start) {
+  const uint64_t since = g_late_since.load(std::memory_order_relaxed);
+  return since == 0 || (start >= since && tape::pool()->closing.load(std::memory_order_relaxed) == 0);
+}
+
 bool host_begin(MpiCall& call) {
   tape::ThreadState& state = tape::t_state;
   if (!tape::enabled(tape::source_bit::kApi) || state.hidden != 0) return false;
@@ -37,6 +45,7 @@ uint64_t host_now() {
 }
 void host_end(const MpiCall& call, uint64_t end, uint32_t value) {
   tape::t_state.open_correlation = call.outer;
+  if (!is_of_recording(call.start)) return;
   if (auto* const record = tape::begin<event::ApiRecord>(event::RecordKind::kApi, event::Table::kApi, value,
                                                          static_cast<uint8_t>(event::Domain::kMpi))) {
     record->start = call.start;
@@ -47,8 +56,10 @@ void host_end(const MpiCall& call, uint64_t end, uint32_t value) {
 }
 void host_drop(const MpiCall& call) {
   tape::t_state.open_correlation = call.outer;
+  if (!is_of_recording(call.start)) return;
 }
 void host_message(const event::MessageRecord& message) {
+  if (!is_of_recording(message.start)) return;
   if (auto* const record = tape::begin<event::MessageRecord>(event::RecordKind::kMessage, event::Table::kMessage,
                                                              message.header.value, message.header.flags)) {
     event::RecordHeader header = record->header;
@@ -71,8 +82,8 @@ void host_property(const char* key, const char* text) {
 void host_warn(const char* sentence) {
   tape::note(event::NoteSeverity::kWarning, sentence);
 }
-constexpr MpiHost kHost = {sizeof(MpiHost), host_begin,        host_now,      host_end,  host_drop,
-                           host_message,    host_communicator, host_property, host_warn, tape::flush_thread};
+constinit MpiHost g_host = {sizeof(MpiHost),   host_begin,    host_now,  host_end,           host_drop, host_message,
+                            host_communicator, host_property, host_warn, tape::flush_thread, false};
 
 // Looking
 
@@ -122,9 +133,15 @@ int count_loaded(dl_phdr_info* info, size_t size, void* data) {
 // libtacho-mpi.so lies beside this library, or where this one's link leads.
 const MpiLibrary* load(void* mpi) {
   Dl_info self{};
-  if (dladdr(reinterpret_cast<const void*>(&kHost), &self) == 0 || self.dli_fname == nullptr) return nullptr;
+  if (dladdr(reinterpret_cast<const void*>(&g_host), &self) == 0 || self.dli_fname == nullptr) return nullptr;
   char own[PATH_MAX], path[PATH_MAX + 32];
-  if (realpath(self.dli_fname, own) == nullptr) return nullptr;
+  if (realpath(self.dli_fname, own) == nullptr) {
+    if (g_host.late)
+      tape::note(event::NoteSeverity::kWarning,
+                 "the program uses MPI, but its calls are not recorded: it does not see tacho's files (a container), "
+                 "of which libtacho-mpi.so is one");
+    return nullptr;
+  }
   *(strrchr(own, '/') + 1) = '\0';
   snprintf(path, sizeof path, "%s%s", own, kMpiLibrary);
   void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -137,7 +154,7 @@ const MpiLibrary* load(void* mpi) {
     return nullptr;
   }
   auto* const start_mpi = reinterpret_cast<StartMpi*>(dlsym(library, kStartMpi));
-  return start_mpi != nullptr ? start_mpi(&kHost, mpi) : nullptr;
+  return start_mpi != nullptr ? start_mpi(&g_host, mpi) : nullptr;
 }
 
 // Looks whether objects have been loaded since the last look, and binds MPI's functions in them.
@@ -227,5 +244,46 @@ void watch() {
   g_watching.store(true, std::memory_order_release);
   look();
 }
+
+namespace {
+constinit uint32_t g_late_in = 0;  // tape::late_session()
+}
+
+void start_late() {
+  const MpiLibrary* library = g_library.load(std::memory_order_acquire);
+  // It is in the program from its start, and binds MPI's calls itself.
+  if (library != nullptr && !g_host.late) return;
+  if (g_late_in != tape::late_session()) g_failed = false;
+  if (library == nullptr) {
+    void* const mpi = g_failed ? nullptr : find_mpi();
+    if (mpi == nullptr) return;
+    g_host.late = true;
+    library = load(mpi);
+    g_failed = library == nullptr;
+    g_library.store(library, std::memory_order_release);
+    if (library == nullptr) return;
+  }
+  if (g_late_in != tape::late_session()) {
+    g_late_since.store(host_ticks(), std::memory_order_relaxed);
+    library->begin();
+    tape::note(
+        event::NoteSeverity::kInfo,
+        "MPI: requests and windows from before tacho attached are not followed, and collectives have no numbers, "
+        "by which tacho ranks would find those of several ranks that belong together");
+  }
+  g_late_in = tape::late_session();
+  if (!library->lead())
+    tape::note(
+        event::NoteSeverity::kWarning,
+        "calls of MPI are not in this trace: the program's words that lead to them cannot be looked at (/proc is "
+        "not there, or there is no memory)");
+}
+
+void leave_late() {
+  const MpiLibrary* const library = g_library.load(std::memory_order_acquire);
+  if (library != nullptr && g_host.late) library->lead_back();
+}
+
+void leave_late_in_child() {}
 
 }  // namespace tacho::capture::mpi

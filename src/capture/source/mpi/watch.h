@@ -7,4 +7,12 @@ namespace tacho::capture::mpi {
 /// that may be traced.
 void watch();
 
+/// In a program that was running when tacho attached: leads its calls of MPI to libtacho-mpi.so, again whenever it has
+/// loaded libraries since.
+void start_late();
+/// Gives the words back that lead to it.
+void leave_late();
+/// A forked child must not call MPI, and has nothing taken out.
+void leave_late_in_child();
+
 }  // namespace tacho::capture::mpi

@@ -123,7 +123,10 @@ class OpenMpi(Job):
                 for _ in range(3):
                     self.attach(self.pids[0], str(self.pids[1]), "--duration", "0.5")
                     self.check_rounds()
-                    self.assertIn("nothing was lost", self.run_command(TACHO, "info", "a.tacho").stdout.decode())
+                    info = self.run_command(TACHO, "info", "a.tacho").stdout.decode()
+                    self.assertIn("nothing was lost", info)
+                    self.assertEqual(info.count("requests and windows from before tacho attached are not followed"), 1)
+                    self.assertIn(f"belong together ({RANKS} times)", info)
                 for pid, words_before in zip(self.pids, before):
                     after = self.closed_words(pid)
                     self.assertEqual([place for place, closed in words_before.items() if after.get(place) != closed], [])

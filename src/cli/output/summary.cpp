@@ -7,6 +7,9 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "analysis/stats.h"
 #include "analysis/sums/sums.h"
@@ -365,17 +368,24 @@ bool add_account(Sections& out, const trace::Trace& trace) {
   return headed;
 }
 
+// What several processes have told stands once.
 void add_notes(Sections& out, const trace::Trace& trace, bool headed) {
+  std::vector<std::pair<int64_t, int64_t>> notes;  // severity, text; in order
+  std::map<std::pair<int64_t, int64_t>, size_t> times;
   std::vector<int64_t> severity, text;
   for (size_t chunk = 0; chunk < trace.chunks(Table::kNote).size(); ++chunk) {
     if (!trace.decode(Table::kNote, chunk, column::Note::severity, severity) ||
         !trace.decode(Table::kNote, chunk, column::Note::text, text))
       break;
-    if (!headed && !text.empty()) out.heading("Remarks");
-    headed = headed || !text.empty();
     for (size_t i = 0; i < text.size(); ++i)
-      out.sentence(fmt::format("{}: {}", event::to_string(static_cast<event::NoteSeverity>(severity[i])),
-                               report::clean(trace.string(text[i]))));
+      if (++times[{severity[i], text[i]}] == 1) notes.emplace_back(severity[i], text[i]);
+  }
+  if (!headed && !notes.empty()) out.heading("Remarks");
+  for (const auto& note : notes) {
+    const size_t told = times[note];
+    out.sentence(fmt::format("{}: {}{}", event::to_string(static_cast<event::NoteSeverity>(note.first)),
+                             report::clean(trace.string(note.second)),
+                             told > 1 ? fmt::format(" ({} times)", told) : ""));
   }
 }
 

@@ -33,7 +33,7 @@ constinit char g_path[sizeof(AttachBlock::pool)] = {};
 constinit SlotHook g_hooks[kMostSlotHooks] = {};
 constinit size_t g_hook_count = 0;
 
-// Words of the drivers stay, of tools that work below their functions, and of tacho's libraries, whatever their files are.
+// Words of the drivers stay, of tools that work below their functions, and of tacho's libraries, whatever their names.
 bool keeps_its_words(const dl_phdr_info& object, const char* name) {
   static constexpr const char* kNames[] = {"libcuda.so",     "libcuda-",       "libcudadebugger",
                                            "libnvidia-",     "libcupti.so",    "libnvperf_host",

@@ -34,12 +34,14 @@ void add_columns(report::Answer& answer, std::span<const analysis::OperatorRow> 
     auto& cells = answer.rows[i];
     cells.resize(first);
     const OperatorWork* const work = efficiency.find(rows[i].name, rows[i].shapes, rows[i].phase);
-    if (work == nullptr && efficiency.lacks_sizes(rows[i].name, rows[i].shapes, rows[i].phase)) {
-      cells.resize(first + columns.size());
-      cells.back() = Cell(std::string(to_string(RoofDoubt::kNoSizes)));
-      unjudged = true;
+    if (work == nullptr) {
+      if (const UntoldLists* const lists = efficiency.find_untold(rows[i].name, rows[i].shapes, rows[i].phase)) {
+        cells.resize(first + columns.size());
+        cells.back() = Cell(std::string(to_string(lists->why)));
+        unjudged = true;
+      }
+      continue;
     }
-    if (work == nullptr) continue;
     const double seconds = static_cast<double>(work->ns) / 1e9;
     const bool judged = work->why == RoofDoubt::kJudged;
     unjudged = unjudged || !judged;

@@ -192,7 +192,7 @@ class Judge {
     return out;
   }
   size_t contradict() const { return inputs_.contradict(); }
-  const std::vector<UnsizedOperator>& unsized() const { return unsized_; }
+  const std::vector<UntoldLists>& untold() const { return untold_; }
   bool types_from_names() const { return types_from_names_; }
 
  private:
@@ -219,8 +219,11 @@ class Judge {
     }
     const bool lists = models_.of_lists(name);
     const auto* const inputs = inputs_.of(node.inputs, elements, lists ? list_elements(own) : ListElements());
-    if (inputs != nullptr && own.ns > 0 && models_.lacks_sizes(name, *inputs)) add_unsized(node, own);
-    return inputs == nullptr ? std::nullopt : models_.work(name, *inputs);
+    if (inputs == nullptr) return std::nullopt;
+    auto work = models_.work(name, *inputs);
+    if (lists && !work && own.ns > 0)
+      add_untold(node, own, models_.lacks_sizes(name, *inputs) ? RoofDoubt::kNoSizes : RoofDoubt::kNoTypes);
+    return work;
   }
 
   // The types of lists by the names of their kernels; not known where they tell none or several.
@@ -235,13 +238,13 @@ class Judge {
     return found;
   }
 
-  void add_unsized(const OperatorNode& node, const Below& own) {
-    UnsizedOperator row = {tree_.texts[node.name], tree_.texts[node.shapes], node.phase};
-    const auto same = [&](const UnsizedOperator& each) {
-      return each.name == row.name && each.shapes == row.shapes && each.phase == row.phase;
+  void add_untold(const OperatorNode& node, const Below& own, RoofDoubt why) {
+    UntoldLists row = {tree_.texts[node.name], tree_.texts[node.shapes], node.phase, why};
+    const auto same = [&](const UntoldLists& each) {
+      return each.name == row.name && each.shapes == row.shapes && each.phase == row.phase && each.why == why;
     };
-    auto at = std::find_if(unsized_.begin(), unsized_.end(), same);
-    if (at == unsized_.end()) at = unsized_.insert(at, std::move(row));
+    auto at = std::find_if(untold_.begin(), untold_.end(), same);
+    if (at == untold_.end()) at = untold_.insert(at, std::move(row));
     at->calls += node.calls;
     add_saturating(at->ns, own.ns);
   }
@@ -287,7 +290,7 @@ class Judge {
   const Models& models_;
   Inputs inputs_;
   std::vector<NodeWork> nodes_;
-  std::vector<UnsizedOperator> unsized_;
+  std::vector<UntoldLists> untold_;
   bool types_from_names_ = false;
 };
 
@@ -376,19 +379,18 @@ std::string roofs_sentence(const Device& device, const MeasuredRoofs& measured, 
           : std::string());
 }
 
-// What operators on lists whose sizes nobody told have of the GPU's time; "" without any.
-std::string unsized_sentence(const Efficiency& of) {
+// What operators on lists that nobody told of have of the GPU's time; "" without any.
+std::string untold_sentence(std::span<const UntoldLists> untold, RoofDoubt why, std::string_view reason) {
   int64_t calls = 0, ns = 0;
-  for (const UnsizedOperator& each : of.unsized) {
+  for (const UntoldLists& each : untold) {
+    if (each.why != why) continue;
     calls += each.calls;
     add_saturating(ns, each.ns);
   }
   if (calls == 0) return {};
-  return fmt::format(
-      "{} of operators on lists of tensors ({} of GPU time) {} not judged: PyTorch writes sizes of lists "
-      "of up to 30 tensors.",
-      calls == 1 ? "1 call" : std::to_string(calls) + " calls", report::format_duration(static_cast<double>(ns)),
-      calls == 1 ? "is" : "are");
+  return fmt::format("{} of operators on lists of tensors ({} of GPU time) {} not judged: {}.",
+                     calls == 1 ? "1 call" : std::to_string(calls) + " calls",
+                     report::format_duration(static_cast<double>(ns)), calls == 1 ? "is" : "are", reason);
 }
 
 // Matrix work of the run against the peak of the precision that most of it has.
@@ -441,6 +443,8 @@ std::string_view to_string(RoofDoubt why) {
       return "traffic open";
     case RoofDoubt::kNoSizes:
       return "lists without sizes";
+    case RoofDoubt::kNoTypes:
+      return "lists without types";
   }
   return "";
 }
@@ -489,10 +493,11 @@ const OperatorWork* Efficiency::find(std::string_view name, std::string_view sha
   return nullptr;
 }
 
-bool Efficiency::lacks_sizes(std::string_view name, std::string_view shapes, analysis::OperatorPhase phase) const {
-  return std::any_of(unsized.begin(), unsized.end(), [&](const UnsizedOperator& each) {
-    return each.name == name && each.shapes == shapes && each.phase == phase;
-  });
+const UntoldLists* Efficiency::find_untold(std::string_view name, std::string_view shapes,
+                                           analysis::OperatorPhase phase) const {
+  for (const UntoldLists& each : untold)
+    if (each.name == name && each.shapes == shapes && each.phase == phase) return &each;
+  return nullptr;
 }
 
 analysis::OperatorVisitor KernelsOfNodes::visitor() {
@@ -567,8 +572,12 @@ Result<Efficiency> efficiency_of(const trace::Trace& trace, const OperatorTree& 
   if (judging.types_from_names())
     out.notes.emplace_back("This recording has shapes without types: only matrix products are judged, by the type that "
                            "their kernels' names tell.");
-  out.unsized = judging.unsized();
-  if (const std::string sentence = unsized_sentence(out); !sentence.empty()) out.notes.push_back(sentence);
+  out.untold = judging.untold();
+  for (const auto& [why, reason] :
+       {std::pair(RoofDoubt::kNoSizes, "PyTorch writes sizes of lists of up to 30 tensors"),
+        std::pair(RoofDoubt::kNoTypes, "their kernels' names tell no type of elements, or several")})
+    if (std::string sentence = untold_sentence(out.untold, why, reason); !sentence.empty())
+      out.notes.push_back(std::move(sentence));
   if (judging.contradict() > 0)
     out.remarks.push_back(
         fmt::format("{} sets of operators' inputs contradict themselves and are not used", judging.contradict()));

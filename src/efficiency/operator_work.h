@@ -28,6 +28,7 @@ enum class RoofDoubt : uint8_t {
   kTooFast,   ///< faster than the roof: shapes, times or caches
   kOpen,      ///< its traffic is known as a range that holds its time
   kNoSizes,   ///< it works on lists of tensors whose sizes are not told
+  kNoTypes,   ///< it works on lists of tensors, and its kernels' names tell no type, or several
 };
 std::string_view to_string(RoofDoubt why);
 
@@ -60,10 +61,11 @@ struct OperatorWork {
 };
 inline constexpr size_t kMostKernels = 8;
 
-/// Calls of an operator on lists of tensors whose sizes the trace does not tell.
-struct UnsizedOperator {
+/// Calls of an operator on lists of tensors of which the trace does not tell enough.
+struct UntoldLists {
   std::string name, shapes;
   analysis::OperatorPhase phase = analysis::OperatorPhase::kForward;
+  RoofDoubt why = RoofDoubt::kNoSizes;  ///< or kNoTypes
   int64_t calls = 0, ns = 0;
 };
 
@@ -92,12 +94,12 @@ struct Efficiency {
   std::vector<analysis::RoofedWork> of_nodes;  ///< by node of the tree: what it has of the rows that are judged
   std::vector<std::string> notes;              ///< what the figures rest on, apart from the roofs
   std::vector<std::string> remarks;
-  std::vector<UnsizedOperator> unsized;  ///< why = kNoSizes: no row is made of them
-  bool any() const { return !rows.empty() || !unsized.empty(); }
+  std::vector<UntoldLists> untold;  ///< no row is made of them
+  bool any() const { return !rows.empty() || !untold.empty(); }
   /// The row of an operator with these shapes in this phase; nullptr if there is none.
   const OperatorWork* find(std::string_view name, std::string_view shapes, analysis::OperatorPhase phase) const;
-  /// Whether such an operator works on lists without sizes.
-  bool lacks_sizes(std::string_view name, std::string_view shapes, analysis::OperatorPhase phase) const;
+  /// Such an operator on lists that are not told; nullptr if there is none.
+  const UntoldLists* find_untold(std::string_view name, std::string_view shapes, analysis::OperatorPhase phase) const;
 };
 
 /// `tree`: made with input_shapes, and `kernels`, one list a node of the tree, from its visitor (KernelsOfNodes).

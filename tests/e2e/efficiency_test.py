@@ -340,7 +340,9 @@ class Planted(Efficiency):
         self.assertIsNone(self.finding(path))
         # A kernel of which nobody knows the elements.
         path = self.write(made("aten::_foreach_add_", [[[64, 64]], [[64, 64]], []], ["TensorList", "TensorList", "Scalar"], ["", "", "1"], "my_kernel", 500), "k.json")
-        self.assertNotIn("Flops", self.operators(path)[0])
+        self.assertEqual(self.operators(path)[0]["NotJudged"], "lists without types")
+        said = " ".join(self.run_command(TACHO, "stats", path, "--by", "operator", "--input-shapes").stdout.decode().split())
+        self.assertIn("40 calls of operators on lists of tensors (20.00 ms of GPU time) are not judged: their kernels' names tell no type", said)
 
     def test_devices(self):
         document = made("aten::mm", [[8192, 8192], [8192, 8192]], self.HALF, ["", ""], "k", 1600, device="AMD Radeon Graphics", units=304,

@@ -44,7 +44,7 @@ VERBS = frozenset("""
     fetch fill find fit fix flatten flush fold follow forbid format free fuzz gather generate give group grow guard handle
     harden head indent
     hide hold honour ignore import include index inline insert install interpose introduce join judge keep label lay lead leave let
-    lift limit link lint list load lock log look lower make map mark match measure mend merge mirror move name normalise note
+    lift limit link lint list load lock log look lower make map mark match measure mend merge mirror model move name normalise note
     number open order pack parse part pass pin plan plant pool prefer prepare print probe profile promise prove pull push put query
     quote raise read rebuild record recover redraw reduce refer reflow refuse reject relate release remember remove rename
     render reorder repair repeat replace report require reset resolve respect restore restrict retry return reuse reverse

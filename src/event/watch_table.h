@@ -18,7 +18,7 @@ inline constexpr const char* kWatchVariable = "TACHO_WATCH";
 inline constexpr const char* kWatchLibrary = "libtacho-watch.so";
 /// Its function in which the thread begins that tacho starts in a program that runs (tape/attach_block.h).
 inline constexpr const char* kWatchEntry = "tacho_watch_enter";
-inline constexpr uint64_t kWatchMagic = 0x3268637461776f74;  // "towatch2"
+inline constexpr uint64_t kWatchMagic = 0x3368637461776f74;  // "towatch3"
 inline constexpr uint32_t kWatchRows = 2048;
 inline constexpr uint32_t kWatchProcesses = 256;
 /// A kernel's launches are told apart by their shape until it has so many of them; the rest share a row.
@@ -137,6 +137,8 @@ struct WatchHeader {
   // Set by tacho
   std::atomic<WatchTiming> timing;
   std::atomic<uint32_t> least_level;  ///< at most 1 of 2^least_level is timed once a row has its first ones
+  /// While watch_timing_time() is at this, ns, only the first kWatchFirst operations of a row are timed.
+  std::atomic<uint64_t> timing_limit;
 
   // Counted by programs
   alignas(64) std::atomic<uint64_t> failed;  ///< operations that the runtime refused, counted nowhere else
@@ -153,11 +155,22 @@ struct WatchHeader {
   std::atomic<uint64_t> waits;                         ///< watch_wait_mark() of the last call that waited
   std::atomic<uint32_t> graphs, parts;                 ///< names of graphs, and parts, that were given out
   alignas(64) std::atomic<uint64_t> counted_measured;  ///< operations that were only counted: 1 of 256 is measured, and
-  std::atomic<uint64_t> counted_time;                  ///< the host time that libtacho-watch.so took itself, ns
+  std::atomic<uint64_t> counted_time;                  ///< the host time that libtacho-watch.so took itself, ns, and
+                                                       ///< the clock with it
   std::atomic<uint64_t> prepared;       ///< operations that were prepared for timing, all of them measured
   std::atomic<uint64_t> prepared_time;  ///< host time for that, and for reading the times afterwards, ns
   std::atomic<uint64_t> device_time;    ///< that events took on devices which had work, at most, ns
+  std::atomic<uint64_t> skipped;        ///< operations that were to be timed while timing_limit was reached
+  /// What the clock takes between two readings with nothing between them, where operations are counted: how often it
+  /// was measured, and the sum, ns.
+  std::atomic<uint64_t> clock_measured, clock_time;
+  std::atomic<uint64_t> once_time;  ///< host time for what comes once, names and what is in graphs, ns
 };
+
+/// What timing has taken of hosts and devices, ns.
+inline uint64_t watch_timing_time(const WatchHeader& header) {
+  return header.prepared_time.load(std::memory_order_relaxed) + header.device_time.load(std::memory_order_relaxed);
+}
 
 // How many calls have waited, modulo 2^24, and when the last one came back, us of CLOCK_MONOTONIC, modulo 2^40:
 //   63        24 23     0

@@ -389,6 +389,7 @@ std::string watch_json(const WatchMoment& moment, bool at_the_end) {
                             {"uncounted", JsonValue(snapshot.lost_rows)},
                             {"lost_durations", JsonValue(snapshot.lost_times)},
                             {"host_ns", snapshot.own_ns ? JsonValue(*snapshot.own_ns) : JsonValue()},
+                            {"host_timing_ns", JsonValue(snapshot.timing_ns)},
                             {"device_ns", JsonValue(snapshot.device_ns)},
                             {"budget", JsonValue(moment.budget)},
                             {"timing", JsonValue(!moment.counts_only && !moment.gave_up)},

@@ -13,10 +13,14 @@ namespace {
 using event::WatchTiming;
 
 // The account
-constexpr double kWindow = 0.5;       // seconds with timing
-constexpr uint32_t kCalmWindows = 8;  // in a row under a quarter of the budget before N is halved
-constexpr double kPatience = 60;      // seconds over the budget
+constexpr double kWindow = 0.5;   // seconds with timing
+constexpr double kCalm = 2;       // seconds with timing that say how much N may shrink
+constexpr double kFilled = 0.75;  // so much of what timing may take it is to take
+constexpr double kPatience = 60;  // seconds over the budget
 constexpr uint32_t kHighest = event::kWatchLevels - 1;
+// What timing has not used it may use later, but no more than the budget of so many seconds: at first, when everything
+// is new, and from then on. What it used too much it gives back, up to the latter.
+constexpr double kFirstSpare = 1, kSpare = 0.25;
 
 // Comparisons. A stretch begins with a part that does not count, in which the program's queues come to hold the work of
 // the new setting.
@@ -26,11 +30,10 @@ constexpr double kShortest = 0.04, kLongest = 0.64, kSettle = 0.5;  // seconds o
 constexpr double kWantedOperations = 50, kFewestOperations = 10, kFewestWaits = 3;
 constexpr double kSteady = 2;  // paces that differ more than by this factor are not compared
 constexpr size_t kFewestPairs = 8, kMostPairs = 400;
-constexpr double kKept = 60;        // seconds that a pair speaks for
-constexpr double kResolved = 0.01;  // the width of an interval that decides
-constexpr double kSearch = 30;      // seconds of comparisons without a rest, as long as nothing is resolved
-constexpr double kSurer = 1.4;      // decisions are made often: on an interval of 99 %
-constexpr double kTrimmed = 0.1;    // of the pairs at each end: stretches in which the machine did something else
+constexpr double kKept = 60;       // seconds that a pair speaks for
+constexpr double kSearch = 60;     // seconds of comparisons without a rest, as long as nothing is resolved
+constexpr double kSurer = 1.4;     // decisions are made often: on an interval of 99 %
+constexpr double kTrimmed = 0.25;  // of the pairs at each end: stretches in which the machine did something else
 
 // Yuen's interval of a trimmed mean (Biometrika 61, 1974), as shares. Nothing for too few.
 std::optional<WatchCost> interval_of(std::vector<double> ratios, double wider) {
@@ -56,7 +59,9 @@ std::optional<WatchCost> interval_of(std::vector<double> ratios, double wider) {
 
 }  // namespace
 
-Governor::Governor(double budget) : budget_(budget) {}
+Governor::Governor(double budget) : budget_(budget), allowed_(budget) {
+  setting_.spare = budget > 0 ? budget * kFirstSpare : HUGE_VAL;
+}
 
 uint32_t Governor::chance() {
   random_ ^= random_ << 13;
@@ -67,6 +72,7 @@ uint32_t Governor::chance() {
 
 WatchSetting Governor::step(const WatchLoad& load) {
   if (budget_ <= 0 || gave_up_) return setting_;
+  refill(load);
   account(load);
   if (!gave_up_ && load.now >= kWarmUp) compare(load);
   if (gave_up_) setting_.timing = WatchTiming::kNever;
@@ -91,6 +97,14 @@ void Governor::note_over(double now, bool over, double& since) {
     gave_up_ = true;
 }
 
+void Governor::refill(const WatchLoad& load) {
+  const double used = std::max(0.0, load.timing - last_timing_);
+  last_timing_ = load.timing;
+  const double most = std::max(budget_ * kSpare, setting_.spare - used);  // what is left of the first one
+  if (last_ >= 0 && setting_.timing == WatchTiming::kOn) setting_.spare += allowed_ * (load.now - last_);
+  setting_.spare = std::clamp(setting_.spare - used, -budget_ * kSpare, most);
+}
+
 void Governor::account(const WatchLoad& load) {
   if (!window_) {
     window_ = load;
@@ -100,28 +114,30 @@ void Governor::account(const WatchLoad& load) {
   if (window_with_ < kWindow) return;
   // Counting is not shed, so timing has what it leaves, and a quarter of the budget in any case.
   const double counting = std::max(0.0, load.counting - window_->counting) / (load.now - window_->now);
-  // The account is an upper bound: where the comparison shows that the pace keeps the budget, timing has all of it.
-  const auto known = cost();
-  const bool shown = known && known->high <= budget_ && known->high - known->low <= kResolved;
-  const double allowed = shown ? budget_ : std::max(budget_ - counting, budget_ / 4);
-  const double share = std::max(0.0, load.timing - window_->timing) / window_with_;
-  const double one_of = static_cast<double>(load.operations - window_->operations) /
-                        static_cast<double>(std::max<uint64_t>(load.timed - window_->timed, 1));
+  allowed_ = std::max(budget_ - counting, budget_ / 4);
+  const auto timed = static_cast<double>(std::max<uint64_t>(load.timed - window_->timed, 1)),
+             wanted_times = timed + static_cast<double>(load.skipped - window_->skipped);
+  // What it would have been without a limit.
+  const double share = std::max(0.0, load.timing - window_->timing) / window_with_ * wanted_times / timed;
+  const double one_of = static_cast<double>(load.operations - window_->operations) / wanted_times;
+  calm_timing_ += share * window_with_;
+  calm_with_ += window_with_;
   window_with_ = 0;
   window_ = load;
   note_over(load.now, share > budget_ && account_level_ == kHighest, account_over_);
-  if (share > allowed) {
+  if (share > allowed_) {
     // Rows that are timed more seldom already do not feel the first steps.
-    const double wanted = std::floor(std::log2(std::max(one_of, 1.0)) + std::log2(share / allowed));
+    const double wanted = std::floor(std::log2(std::max(one_of, 1.0)) + std::log2(share / allowed_));
     account_level_ =
         std::min(kHighest, std::max(account_level_ + 1, static_cast<uint32_t>(std::min(wanted, kHighest * 1.0))));
-    low_windows_ = 0;
-  } else if (share > allowed / 4 || account_level_ == 0) {
-    low_windows_ = 0;
-  } else if (++low_windows_ == kCalmWindows) {
-    --account_level_;
-    low_windows_ = 0;
+  } else if (calm_with_ < kCalm) {
+    return;
+  } else if (const double mean = calm_timing_ / calm_with_; account_level_ > 0 && mean < allowed_ * kFilled / 2) {
+    // Halving N doubles the number of times at most.
+    const double steps = std::floor(std::log2(allowed_ * kFilled / std::max(mean, allowed_ / 65536)));
+    account_level_ -= std::min(account_level_, static_cast<uint32_t>(steps));
   }
+  calm_timing_ = calm_with_ = 0;
   choose_level();
 }
 

@@ -15,6 +15,7 @@ namespace tacho::watch {
 struct WatchSetting {
   event::WatchTiming timing = event::WatchTiming::kOn;
   uint32_t least_level = 0;  ///< at most 1 of 2^least_level operations of a row is timed after its first ones
+  double spare = 0;          ///< seconds that timing may take until the next step, of a program on average
 };
 
 /// The measured cost of timing: the share by which the pace is lower with it, and the 95 % interval.
@@ -28,6 +29,7 @@ struct WatchLoad {
   double now = 0;           ///< seconds
   uint64_t operations = 0;  ///< that were begun
   uint64_t timed = 0;       ///< of them timed
+  uint64_t skipped = 0;     ///< of them to be timed, and not timed because WatchSetting::spare was used up
   double timing = 0;        ///< seconds that timing took: of a program's host time and of its device's, on average
   double counting = 0;      ///< seconds of host time that counting took
   uint64_t waits = 0;       ///< calls that waited for work, modulo 2^24
@@ -41,6 +43,8 @@ class Governor {
 
   /// Call about every 20 ms.
   WatchSetting step(const WatchLoad& load);
+  /// Before the first step.
+  const WatchSetting& setting() const { return setting_; }
 
   /// Of the last minute at the present setting; nothing before there are enough pairs (8).
   std::optional<WatchCost> cost() const;
@@ -56,6 +60,7 @@ class Governor {
   // The interval of the pairs in the unit that resolves more; `wider` times as wide as for 95 %.
   std::optional<WatchCost> interval(double wider) const;
   void account(const WatchLoad& load);
+  void refill(const WatchLoad& load);
   void compare(const WatchLoad& load);
   void look(const WatchLoad& load);
   void choose_length(double pace);
@@ -75,11 +80,14 @@ class Governor {
   uint64_t random_ = 0x9e3779b97f4a7c15;
 
   // The account
-  double last_ = -1;                              // s, of the last step
-  double window_with_ = 0;                        // s with timing in this window
-  std::optional<WatchLoad> window_;               // at its beginning
-  uint32_t account_level_ = 0, low_windows_ = 0;  // what the account asks for; windows in a row far under the budget
-  double account_over_ = -1;                      // s, since when it is over the budget at the highest level
+  double last_ = -1;                        // s, of the last step
+  double window_with_ = 0;                  // s with timing in this window
+  double last_timing_ = 0;                  // s that timing had taken by the last step
+  double allowed_;                          // the share that timing may take
+  std::optional<WatchLoad> window_;         // at its beginning
+  uint32_t account_level_ = 0;              // what the account asks for
+  double calm_timing_ = 0, calm_with_ = 0;  // s that timing took, and s with timing, since the level was looked at
+  double account_over_ = -1;                // s, since when it is over the budget at the highest level
 
   // The comparison
   enum class Stage : uint8_t { kRest, kLook, kSettle, kMeasure } stage_ = Stage::kRest;

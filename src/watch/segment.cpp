@@ -88,6 +88,14 @@ RowSums sums_of(const WatchRow& row) {
   return sums;
 }
 
+// Host time that counting an operation takes, ns, without the clock that measures it. Nothing before one was measured.
+std::optional<double> counting_time(const event::WatchHeader& header) {
+  const auto mean = [](uint64_t sum, uint64_t count) { return static_cast<double>(sum) / static_cast<double>(count); };
+  const uint64_t measured = value_of(header.counted_measured), clocks = value_of(header.clock_measured);
+  if (measured == 0 || clocks == 0) return std::nullopt;
+  return std::max(0.0, mean(value_of(header.counted_time), measured) - 2 * mean(value_of(header.clock_time), clocks));
+}
+
 // By how much each time of the row may be off in the same direction, as a standard deviation.
 double common_error(const event::WatchHeader& header, const WatchRow& row, const RowSums& sums) {
   if (row.kind == event::WatchKind::kWait || (value_of(header.floor_domains) >> row.domain & 1) == 0) return 0;
@@ -261,22 +269,35 @@ uint64_t WatchSegment::operations() const {
   return sum;
 }
 
-WatchLoad WatchSegment::load(double now) const {
+uint32_t WatchSegment::active() const {
   uint32_t active = 0;
   for (const event::WatchProcess& process : table_->processes) {
     if (process.pid.load(std::memory_order_relaxed) == 0) break;
     if (watched_domains(process) != 0 && process.ended.load(std::memory_order_relaxed) == 0) ++active;
   }
-  const double share = 1e-9 / std::max(active, 1u);
+  return std::max(active, 1u);
+}
+
+void WatchSegment::set(const WatchSetting& setting) {
+  event::WatchHeader& header = table_->header;
+  header.least_level.store(setting.least_level, std::memory_order_relaxed);
+  const double spare = std::clamp(setting.spare * active() * 1e9, 0.0, 1e18);
+  header.timing_limit.store(event::watch_timing_time(header) + static_cast<uint64_t>(spare), std::memory_order_relaxed);
+  header.timing.store(setting.timing, std::memory_order_relaxed);
+}
+
+WatchLoad WatchSegment::load(double now) const {
+  const double share = 1e-9 / active();
   const event::WatchHeader& header = table_->header;
   WatchLoad load;
   load.now = now;
   load.operations = operations();
   load.timed = value_of(header.prepared);
-  load.timing = static_cast<double>(value_of(header.prepared_time) + value_of(header.device_time)) * share;
-  if (const uint64_t measured = value_of(header.counted_measured); measured > 0)
-    load.counting = static_cast<double>(value_of(header.counted_time)) / static_cast<double>(measured) *
-                    static_cast<double>(load.operations) * share;
+  load.skipped = value_of(header.skipped);
+  load.timing = static_cast<double>(event::watch_timing_time(header)) * share;
+  if (const auto each = counting_time(header))
+    load.counting =
+        (*each * static_cast<double>(load.operations) + static_cast<double>(value_of(header.once_time))) * share;
   const uint64_t mark = value_of(header.waits);
   load.waits = mark & 0xffffff;
   load.last_wait = static_cast<double>(mark >> 24) * 1e-6;
@@ -319,11 +340,12 @@ WatchSnapshot WatchSegment::snapshot(double seconds) const {
   snapshot.lost_times = value_of(header.lost_times);
   snapshot.pending = value_of(header.pending);
   snapshot.refused_processes = value_of(header.refused_processes);
-  const uint64_t prepared = value_of(header.prepared), measured = value_of(header.counted_measured);
-  if (measured > 0) {
-    const double each = static_cast<double>(value_of(header.counted_time)) / static_cast<double>(measured);
+  const uint64_t prepared = value_of(header.prepared);
+  snapshot.timing_ns = static_cast<double>(value_of(header.prepared_time));
+  if (const auto each = counting_time(header)) {
     const uint64_t counted = snapshot.operations > prepared ? snapshot.operations - prepared : 0;
-    snapshot.own_ns = each * static_cast<double>(counted) + static_cast<double>(value_of(header.prepared_time));
+    snapshot.own_ns =
+        *each * static_cast<double>(counted) + static_cast<double>(value_of(header.once_time)) + snapshot.timing_ns;
   }
   return snapshot;
 }

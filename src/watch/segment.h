@@ -67,6 +67,7 @@ struct WatchSnapshot {
   uint64_t operations = 0;  ///< in all rows
   /// Host time that the library in the programs took itself, ns; nothing known before 256 operations.
   std::optional<double> own_ns;
+  double timing_ns = 0;  ///< of it for timing
   double device_ns = 0;  ///< that events took on devices that had work, at most
 };
 
@@ -93,11 +94,15 @@ class WatchSegment {
   uint64_t operations() const;
   /// What programs have done `now`, seconds after they began.
   WatchLoad load(double now) const;
+  /// Tells programs what to do from now on.
+  void set(const WatchSetting& setting);
   WatchSnapshot snapshot(double seconds) const;
 
  private:
   WatchSegment() = default;
   static Result<WatchSegment> create_at(const std::string& folder);
+  // Programs that use a device now, at least 1.
+  uint32_t active() const;
   std::string path_;
   int file_ = -1;  // locked: this table is in use
   event::WatchTable* table_ = nullptr;

@@ -83,6 +83,13 @@ tl::expected<pid_t, LaunchError> start_program(const std::string& path, const st
                   error == ENOENT ? "its interpreter (#! line or loader) was not found" : strerror(error))));
 }
 
+// What programs are to do before the governor has seen anything of them.
+WatchSetting first_setting(const WatchOptions& options) {
+  WatchSetting setting = Governor(options.timing ? options.budget : 0).setting();
+  if (!options.timing) setting.timing = event::WatchTiming::kNever;
+  return setting;
+}
+
 // The moments of one run, for the loop below and for the page of metrics.
 class Moments {
  public:
@@ -91,8 +98,7 @@ class Moments {
     moment_.budget = options.budget;
     moment_.counts_only = !options.timing;
     moment_.graph_times = options.graph_times;
-    if (!options.timing) setting_.timing = event::WatchTiming::kNever;
-    segment_.header().timing.store(setting_.timing, std::memory_order_relaxed);
+    setting_ = first_setting(options);
     if (options.interval_s > 0 || options.prometheus || options.otlp || !options.sums.empty())
       gpus_ = std::make_unique<GpuTelemetry>();
   }
@@ -100,8 +106,7 @@ class Moments {
   void govern() {
     if (moment_.counts_only) return;
     const WatchSetting wanted = governor_.step(segment_.load(seconds()));
-    segment_.header().least_level.store(wanted.least_level, std::memory_order_relaxed);
-    segment_.header().timing.store(wanted.timing, std::memory_order_relaxed);
+    segment_.set(wanted);
     const std::lock_guard held(lock_);
     setting_ = wanted;
     moment_.cost = governor_.cost();
@@ -243,6 +248,7 @@ tl::expected<WatchMoment, LaunchError> watch_table(WatchSegment& segment, const 
   if (options.prometheus) {
     TACHO_ASSIGN(listening, MetricsServer::listen(*options.prometheus));
   }
+  segment.set(first_setting(options));
   if (const auto begun = programs.begin(); !begun) return launch::fail_with(begun);
   Moments moments(segment, options);
   // Ends before the moments that it answers with: a client may ask at any time.

@@ -365,6 +365,20 @@ class Cuda(Watch):
                 self.assert_estimates(self.rows(moment, "kernel")["seldom_50000"], 210 * 50000)
                 self.assertLess(driver["events"], 3 * 1100)
 
+    def test_timing_stays_below_its_limit(self):
+        # The first 64 of each row are timed in any case; from then on the budget of one second may be used, and what grows meanwhile.
+        for budget in (0.001, 0.2):
+            with self.subTest(budget):
+                moment, _ = self.watch_cuda("dlsym", "plain", 20000, options=("--budget", f"{budget * 100}%"), FAKE_CUDA_FLOOR="17000", FAKE_CUDA_SPIN="20000")
+                rows = [row for row in moment["rows"] if row["kind"] in ("kernel", "copy")]
+                self.assertTrue(all(row["timed"] >= 64 for row in rows))
+                spent, timed = moment["host_timing_ns"] + moment["device_ns"], sum(row["timed"] for row in rows)
+                more = max(0, timed - 64 * len(rows)) / timed * spent
+                self.assertLess(more, budget * (1 + moment["seconds"]) * 1e9 + 5e6)
+                if budget == 0.2:
+                    self.assertGreater(timed, 64 * len(rows) + 300)
+                self.assertLess(moment["host_timing_ns"], moment["host_ns"])
+
     def test_graphs_and_captures(self):
         moment, driver = self.watch_cuda("address", "graph", 3000)
         # What was captured is not work: only the other thread's launches are.
@@ -441,14 +455,14 @@ class Cuda(Watch):
         self.assertIn("At most", text)
 
     def test_a_device_that_waited_for_work_is_kept_busy_by_events(self):
-        moment, _ = self.watch_cuda("dlsym", "plain", 20000, FAKE_CUDA_LAG="6", FAKE_CUDA_FLOOR="1700")
+        moment, _ = self.watch_cuda("dlsym", "plain", 20000, options=("--budget", "20%"), FAKE_CUDA_LAG="6", FAKE_CUDA_FLOOR="1700")
         [often] = self.rows(moment, "kernel")["often_1000"]
         self.assertGreater(often["timed"], 100)
         self.assertNotIn("at_most_ns", often)
         self.assertEqual(often["shortest_ns"], 1000)
 
     def test_a_device_that_waited_for_work_is_kept_busy_by_barriers(self):
-        moment, _ = self.watch_cuda("dlsym", "plain", 20000, FAKE_CUDA_BARRIERS="20", FAKE_CUDA_FLOOR="1700")
+        moment, _ = self.watch_cuda("dlsym", "plain", 20000, options=("--budget", "20%"), FAKE_CUDA_BARRIERS="20", FAKE_CUDA_FLOOR="1700")
         [often] = self.rows(moment, "kernel")["often_1000"]
         self.assertGreater(often["timed"], 100)
         self.assertNotIn("at_most_ns", often)

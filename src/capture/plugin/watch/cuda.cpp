@@ -268,6 +268,7 @@ bool captured(Stream stream, bool per_thread) {
 
 WatchedKernel* kernel_of(Function function) {
   if (void* const known = g_kernels.find(function)) return static_cast<WatchedKernel*>(known);
+  const OnceTime once;
   const char* name = nullptr;
   const bool named =
       (g_driver.cuFuncGetName != nullptr && g_driver.cuFuncGetName(&name, function) == kSuccess && name != nullptr) ||
@@ -303,6 +304,7 @@ void set_graph(void* exec, WatchRow* row) {
 }
 // `exec` launches what is in `graph` from now on.
 void keep_graph(void* exec, void* graph) {
+  const OnceTime once;
   set_graph(exec, read_graph(g_graph_functions, kDomain, graph, [](Function function, const WatchedShape& shape) {
               return kernel_of(function)->row(shape);
             }));

@@ -321,7 +321,7 @@ int64_t clock_time() {
 }
 
 bool is_due(WatchRow& row, uint64_t count, uint64_t next, uint32_t& level) {
-  const WatchHeader& header = g_table->header;
+  WatchHeader& header = g_table->header;
   const uint32_t before = row.level.load(std::memory_order_relaxed);
   level = wanted_level(count, header.least_level.load(std::memory_order_relaxed));
   // From 1 to 2 N - 1 operations further, N on average: a program that repeats itself must not always meet the same
@@ -336,9 +336,13 @@ bool is_due(WatchRow& row, uint64_t count, uint64_t next, uint32_t& level) {
   }
   if (g_ends.load(std::memory_order_relaxed)) return false;
   const event::WatchTiming timing = header.timing.load(std::memory_order_relaxed);
-  if (timing == event::WatchTiming::kOn || (timing == event::WatchTiming::kFirst && count < event::kWatchFirst))
-    return true;
-  if (timing == event::WatchTiming::kFirst) row.owed.fetch_add(uint64_t{1} << level, std::memory_order_relaxed);
+  if (timing == event::WatchTiming::kNever) return false;
+  if (count < event::kWatchFirst) return true;
+  if (timing == event::WatchTiming::kOn) {
+    if (event::watch_timing_time(header) < header.timing_limit.load(std::memory_order_relaxed)) return true;
+    header.skipped.fetch_add(1, std::memory_order_relaxed);
+  }
+  row.owed.fetch_add(uint64_t{1} << level, std::memory_order_relaxed);
   return false;
 }
 

@@ -145,14 +145,30 @@ inline void note_wait(int64_t now) {
 /// What reading the clock takes, ns: it is in what OwnTime measures.
 int64_t clock_time();
 
+/// Measures what comes once, such as asking for a kernel's name.
+class OnceTime {
+ public:
+  OnceTime() : from_(read_clock(CLOCK_MONOTONIC)) {}
+  ~OnceTime() {
+    g_table->header.once_time.fetch_add(static_cast<uint64_t>(read_clock(CLOCK_MONOTONIC) - from_),
+                                        std::memory_order_relaxed);
+  }
+  OnceTime(const OnceTime&) = delete;
+  OnceTime& operator=(const OnceTime&) = delete;
+
+ private:
+  int64_t from_;
+};
+
 /// What libtacho-watch.so costs the calling thread: counted operations are measured at 1 of 256, prepared ones always.
+/// At another one of 256 nothing is measured: what reading the clock takes among the program's own code.
 class OwnTime {
  public:
   OwnTime() {
     static uint32_t turn = 0;
     const uint32_t now = __atomic_load_n(&turn, __ATOMIC_RELAXED) + 1;
     __atomic_store_n(&turn, now, __ATOMIC_RELAXED);
-    if (__builtin_expect((now & 255) == 0, 0)) from_ = read_clock(CLOCK_MONOTONIC);
+    if (__builtin_expect((now & 127) == 0, 0)) begin_measuring((now & 128) == 0);
   }
   /// The operation is timed.
   void prepare() {
@@ -173,17 +189,30 @@ class OwnTime {
     else if (from_ == 0)
       return;
     pause();
-    spent_ -= 2 * clock_time();
-    const auto spent = static_cast<uint64_t>(spent_ > 0 ? spent_ : 0);
     if (prepares_) {
-      header.prepared_time.fetch_add(spent, std::memory_order_relaxed);
-    } else {
-      header.counted_time.fetch_add(spent, std::memory_order_relaxed);
+      spent_ -= 2 * clock_time();
+      header.prepared_time.fetch_add(static_cast<uint64_t>(spent_ > 0 ? spent_ : 0), std::memory_order_relaxed);
+    } else if (spent_ < kInterrupted) {
+      header.counted_time.fetch_add(static_cast<uint64_t>(spent_), std::memory_order_relaxed);
       header.counted_measured.fetch_add(1, std::memory_order_relaxed);
     }
   }
 
  private:
+  // Counting never takes so long, ns: the kernel did something else, or a name was asked for (OnceTime).
+  static constexpr int64_t kInterrupted = 10'000;
+  void begin_measuring(bool counts) {
+    const int64_t now = read_clock(CLOCK_MONOTONIC);
+    if (counts) {
+      from_ = now;
+      return;
+    }
+    const int64_t took = read_clock(CLOCK_MONOTONIC) - now;
+    if (g_table == nullptr || took >= kInterrupted) return;
+    g_table->header.clock_time.fetch_add(static_cast<uint64_t>(took), std::memory_order_relaxed);
+    g_table->header.clock_measured.fetch_add(1, std::memory_order_relaxed);
+  }
+
   int64_t from_ = 0, spent_ = 0;
   bool prepares_ = false;
 };

@@ -81,7 +81,6 @@ struct WatchRow {
   enum State : uint32_t { kFree, kTaken, kReady };
 
   std::atomic<uint32_t> state;
-  WatchKind kind;
   uint64_t key;        ///< hash of kind, whole name and shape; 0 in row 0
   uint32_t grid[3];    ///< work-items or threads in all; all 0: launches of any other shape, or no kernel
   uint32_t group[3];   ///< of a work-group or block; all 0: the runtime chose, or as above
@@ -95,6 +94,7 @@ struct WatchRow {
   std::atomic<uint64_t> level_from;  ///< operations when `level` was chosen
   std::atomic<uint64_t> owed;        ///< operations for which none was timed while timing was off, for `buckets`
   std::atomic<uint32_t> level;
+  WatchKind kind;                                       ///< here, since each operation reads it
   alignas(64) std::atomic<uint64_t> shortest, longest;  ///< timed, ns plus 1; 0: none was timed
   WatchLevel levels[kWatchLevels];
   std::atomic<uint64_t> buckets[kWatchBuckets];  ///< timed, each weighted by 2^level: an estimate of all

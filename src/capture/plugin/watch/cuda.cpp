@@ -67,17 +67,17 @@ struct Driver {
   }
 };
 constinit Driver g_driver = {};
-constinit std::atomic<bool> g_ready{false};
+TACHO_READ_OFTEN constinit std::atomic<bool> g_ready{false};
 
 // A forked child finds it zeroed.
 struct OwnState {
   LockWord objects;
 };
 constinit OwnState* g_own = nullptr;
-constinit EventTimer g_timer;
-constinit HandleMap g_kernels;   // CUfunction, CUkernel -> WatchedKernel
-constinit HandleMap g_graphs;    // CUgraphExec -> WatchRow
-constinit HandleMap g_contexts;  // CUcontext -> itself, when the ring has it
+TACHO_READ_OFTEN constinit EventTimer g_timer;
+TACHO_READ_OFTEN constinit HandleMap g_kernels;  // CUfunction, CUkernel -> WatchedKernel
+constinit HandleMap g_graphs;                    // CUgraphExec -> WatchRow
+constinit HandleMap g_contexts;                  // CUcontext -> itself, when the ring has it
 constinit GraphFunctions g_graph_functions = {};
 constinit BatchOperation g_barriers[kMostHeld] = {};
 
@@ -117,7 +117,7 @@ bool is_capturing(Stream stream, bool per_thread) {
 // In a program that ran before tacho came: looks (age_captures()) until nothing that is counted is asked any more
 // whether its stream is being captured. A capture that tacho has not seen begin may last longer: whatever is to be
 // timed is always asked, and one that is found is waited for once more.
-constinit std::atomic<uint32_t> g_unknown_captures{0};
+TACHO_READ_OFTEN constinit std::atomic<uint32_t> g_unknown_captures{0};
 constexpr uint32_t kLooksForCaptures = 100;
 
 uint64_t place_of(Stream stream, bool per_thread) {

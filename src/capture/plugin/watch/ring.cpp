@@ -11,11 +11,12 @@
 
 #include <algorithm>
 
+#include "capture/plugin/watch/sums.h"
 #include "event/watch_table.h"
 
 namespace tacho::capture::watch {
 
-constinit event::WatchRing* g_ring = nullptr;
+TACHO_READ_OFTEN constinit event::WatchRing* g_ring = nullptr;
 
 namespace {
 

@@ -21,10 +21,11 @@ constinit std::atomic<bool> g_ends{false};  // nothing is timed any more
 constinit LockWord g_rows_lock{0};          // of all kernels' rows, where they change
 }  // namespace
 
-constinit WatchTable* g_table = nullptr;
-constinit event::WatchProcess* g_process = &g_no_place;
-constinit std::atomic<uint32_t> g_stay{0};
-constinit std::atomic<bool> g_watched{false};
+TACHO_READ_OFTEN constinit WatchTable* g_table = nullptr;
+TACHO_READ_OFTEN constinit event::WatchProcess* g_process = &g_no_place;
+TACHO_READ_OFTEN constinit std::atomic<uint32_t> g_stay{0};
+TACHO_READ_OFTEN constinit uint32_t g_turn = 0;
+TACHO_READ_OFTEN constinit std::atomic<bool> g_watched{false};
 constinit bool g_late = false;
 
 namespace {

@@ -11,6 +11,9 @@ namespace tacho::capture::watch {
 
 using event::WatchHeader, event::WatchKind, event::WatchLevel, event::WatchRow, event::WatchTable;
 
+// What each operation reads lies together: where the program has filled the caches, it waits for each line of memory.
+#define TACHO_READ_OFTEN __attribute__((section("tacho_often")))
+
 /// nullptr when tacho does not watch this process. Set before the program's own code runs.
 extern WatchTable* g_table;
 /// This process's place in it; one that nobody reads where there was no room. Never nullptr.
@@ -92,13 +95,14 @@ class WatchedKernel {
     WatchedShape shape;
     WatchRow* row = nullptr;
   };
-  char name_[event::kWatchNameBytes] = {};
-  uint64_t hash_ = 0;  // of the whole name; 0: stands for all kernels that have no rows of their own
-  uint32_t size_ = 0;  // of the whole name
+  // In one line of a cache: all that is needed for the first shape.
+  alignas(64) uint64_t hash_ = 0;  // of the whole name; 0: stands for all kernels that have no rows of their own
+  uint32_t size_ = 0;              // of the whole name
   uint32_t domain_ = 0;
-  std::atomic<uint32_t> shapes_{0};
   std::atomic<WatchRow*> rest_{nullptr};
+  std::atomic<uint32_t> shapes_{0};
   Known known_[event::kWatchShapes] = {};
+  char name_[event::kWatchNameBytes] = {};
 };
 /// The kernels of this process by name; the same object for all kernels beyond event::kWatchNames, whose row is row 0.
 /// Call it under a lock.
@@ -160,14 +164,16 @@ class OnceTime {
   int64_t from_;
 };
 
+/// Operations so far, about: threads may count one for two.
+extern constinit uint32_t g_turn;
+
 /// What libtacho-watch.so costs the calling thread: counted operations are measured at 1 of 256, prepared ones always.
 /// At another one of 256 nothing is measured: what reading the clock takes among the program's own code.
 class OwnTime {
  public:
   OwnTime() {
-    static uint32_t turn = 0;
-    const uint32_t now = __atomic_load_n(&turn, __ATOMIC_RELAXED) + 1;
-    __atomic_store_n(&turn, now, __ATOMIC_RELAXED);
+    const uint32_t now = __atomic_load_n(&g_turn, __ATOMIC_RELAXED) + 1;
+    __atomic_store_n(&g_turn, now, __ATOMIC_RELAXED);
     if (__builtin_expect((now & 127) == 0, 0)) begin_measuring((now & 128) == 0);
   }
   /// The operation is timed.

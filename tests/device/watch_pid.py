@@ -288,19 +288,30 @@ def check_counts(tacho, out, verdict):
 
 
 def check_speed(tacho, out, verdict):
+    """While watched: at once, after 1.5 s, and in the last stay after 11 s, when tacho has stopped to ask for captures."""
     program = Program("--worker")
     for name in ("graph", "tiny", "eager"):
         program.run(name)
         program.run(name)
-        ratios = {"watched": [], "after": []}
-        for _ in range(8):
-            before = min(program.run(name) for _ in range(2))
+        ratios = {"at once": [], "watched": [], "after 11 s": [], "after": []}
+        for turn in range(8):
+            before = min(program.run(name) for _ in range(3))
             watch = Watch(tacho, out, program)
-            during = min(program.run(name) for _ in range(2))
-            watch.end()
-            after = min(program.run(name) for _ in range(2))
-            ratios["watched"].append(before / during)
+            begin = time.monotonic()
+            ratios["at once"].append(before / program.run(name))
+            while time.monotonic() < begin + 1.5:
+                program.run(name)
+            ratios["watched"].append(before / min(program.run(name) for _ in range(3)))
+            while turn == 7 and time.monotonic() < begin + 11:
+                program.run(name)
+            if turn == 7:
+                ratios["after 11 s"].append(before / min(program.run(name) for _ in range(3)))
+            moment = watch.end()
+            after = min(program.run(name) for _ in range(3))
             ratios["after"].append(before / after)
+        launches = sum(sums(moment, "kernel").values()) + sum(sums(moment, "graph").values())
+        print(f"   {name}: host time {(moment['host_ns'] or 0) / launches:.0f} ns a launch, {moment['host_timing_ns'] / launches:.0f} of it for times; "
+              f"{(moment['host_ns'] or 0) * 1e-7 / moment['seconds']:.2f} % of the last stay")
         cells = ", ".join(f"{key} {statistics.median(values):.3f} ({min(values):.3f} to {max(values):.3f})" for key, values in ratios.items())
         # The rounds after are undisturbed again: as far as they waver down is noise, in which no cost can be told.
         after = sorted(ratios["after"])

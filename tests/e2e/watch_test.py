@@ -469,14 +469,14 @@ class Cuda(Watch):
         self.assertEqual(often["shortest_ns"], 1000)
 
     def test_the_way_to_a_kernel_and_back_is_in_no_time_where_it_is_known(self):
-        for major, off in (("9", 0), ("8", 1550)):
+        for major, off in (("9", 0), ("8", 1250)):
             with self.subTest(major):
-                moment, driver = self.watch_cuda("dlsym", "plain", 20000, FAKE_CUDA_BESIDE="1550", FAKE_CUDA_FLOOR="1700", FAKE_CUDA_MAJOR=major)
+                moment, driver = self.watch_cuda("dlsym", "plain", 20000, FAKE_CUDA_BESIDE="1250", FAKE_CUDA_FLOOR="1700", FAKE_CUDA_MAJOR=major)
                 [often] = self.rows(moment, "kernel")["often_1000"]
                 self.assertEqual(often["shortest_ns"], 1000 + off)
                 self.assert_estimates([often], driver["kernel_ns"] - 50000 * 210)
                 each = often["interval_95_ns"] / often["count"]
-                self.assertTrue(800 <= each < 950 if major == "9" else 2500 <= each < 2700, each)
+                self.assertTrue(600 <= each < 750 if major == "9" else 2500 <= each < 2700, each)
 
     def test_many_kernels(self):
         moment, driver = self.watch_cuda("dlsym", "many", 30)

@@ -11,12 +11,11 @@
 
 #include <algorithm>
 
-#include "capture/plugin/watch/sums.h"
 #include "event/watch_table.h"
 
 namespace tacho::capture::watch {
 
-TACHO_READ_OFTEN constinit event::WatchRing* g_ring = nullptr;
+constinit event::WatchRing* g_ring = nullptr;
 
 namespace {
 

@@ -180,6 +180,30 @@ class OpenCl(Running):
         self.assertEqual(sums(moment, "kernel"), {"mix_up": 40})
         self.assertIn(f"Process {program.pid} forked a child meanwhile, which is not watched.", moment["notes"])
 
+    def test_forks_while_tacho_looks_at_its_table(self):
+        """tacho's thread looks ten times a second whether tacho lives: no child keeps the file that it opens for that."""
+        source = self.folder / "slow.c"
+        source.write_text("#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <time.h>\n"
+                          "int flock(int file, int how) { struct timespec t = {0, 30000000}; nanosleep(&t, 0);"
+                          " return ((int (*)(int, int))dlsym(RTLD_NEXT, \"flock\"))(file, how); }\n")
+        self.run_command("cc", "-shared", "-fPIC", "-o", "slow.so", source, "-ldl")
+        program = self.folder / "forks.py"
+        program.write_text("import os, sys\n"
+                           "print('ready', flush=True)\n"
+                           "for line in sys.stdin:\n"
+                           "    kept = 0\n"
+                           "    for _ in range(int(line)):\n"
+                           "        child = os.fork()\n"
+                           "        if child == 0:\n"
+                           "            names = [os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd') if os.path.islink(f'/proc/self/fd/{n}')]\n"
+                           "            os._exit(any('tacho-watch' in name for name in names))\n"
+                           "        kept += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])\n"
+                           "    print(kept, flush=True)\n")
+        told = self.start("/usr/bin/python3", program, env={**os.environ, "LD_PRELOAD": str(self.folder / "slow.so")})
+        watch = Watcher(self, told.pid)
+        self.assertEqual(told.ask("200"), "0")
+        watch.end()
+
     def test_several_processes_in_one_table(self):
         programs = [self.start(TOLD) for _ in range(3)]
         watch = Watcher(self, *[program.pid for program in programs])

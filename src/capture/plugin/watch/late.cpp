@@ -46,6 +46,7 @@ constexpr SlotRules kRules = {keeps_its_words, nullptr};
 
 // tacho holds a lock on its table while it lives, and removes the table at its end.
 bool lives(const char* path) {
+  const Guard guard(g_files);
   const int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
   const bool held = flock(file, LOCK_SH | LOCK_NB) != 0;
@@ -95,11 +96,16 @@ const char* look() {
   return why;
 }
 
+void before_fork() {
+  lock(g_files);
+}
 void count_fork() {
+  unlock(g_files);
   if (g_busy.load(std::memory_order_acquire) != 0) g_process->forks.fetch_add(1, std::memory_order_relaxed);
 }
 // A forked child is not watched: hooks that are in it only pass calls on.
 void leave_in_child() {
+  unlock(g_files);
   free_rows();
   if (g_busy.load(std::memory_order_acquire) == 0) return;
   g_watched.store(false, std::memory_order_release);
@@ -119,7 +125,7 @@ const char* come(const AttachBlock& block) {
   if (g_watched.load(std::memory_order_acquire) && !g_late && started_for != nullptr && lives(started_for))
     return "tacho watch has started it and watches it";
   static constinit bool at_forks = false;
-  if (!at_forks && pthread_atfork(nullptr, count_fork, leave_in_child) != 0) return "there is no memory";
+  if (!at_forks && pthread_atfork(before_fork, count_fork, leave_in_child) != 0) return "there is no memory";
   at_forks = true;
   g_watched.store(false, std::memory_order_release);
   end_driver();

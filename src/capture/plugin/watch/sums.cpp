@@ -27,6 +27,7 @@ TACHO_READ_OFTEN constinit std::atomic<uint32_t> g_stay{0};
 TACHO_READ_OFTEN constinit uint32_t g_turn = 0;
 TACHO_READ_OFTEN constinit std::atomic<bool> g_watched{false};
 constinit bool g_late = false;
+constinit LockWord g_files{0};
 
 namespace {
 
@@ -143,6 +144,7 @@ WatchRow* find_row_of(WatchKind kind, uint32_t domain, const WatchedName& name, 
 }  // namespace
 
 const char* take_table(const char* path) {
+  const Guard guard(g_files);
   const int file = open(path, O_RDWR | O_CLOEXEC);
   if (file < 0) return "it may not open tacho's table of sums";
   struct stat status {};

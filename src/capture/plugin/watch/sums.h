@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "capture/room/lock.h"
 #include "event/watch_table.h"
 
 namespace tacho::capture::watch {
@@ -25,6 +26,10 @@ extern constinit std::atomic<uint32_t> g_stay;
 extern constinit std::atomic<bool> g_watched;
 /// tacho came to this process while it ran.
 extern constinit bool g_late;
+
+/// Held while a file of tacho's is open in the program, or about to be mapped: in a program that ran before tacho came,
+/// fork() waits for it, so that no child keeps one.
+extern constinit LockWord g_files;
 
 /// Takes the table at `path` and a place in its list of processes. nullptr, or why not.
 const char* take_table(const char* path);

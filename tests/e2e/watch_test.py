@@ -543,6 +543,21 @@ class Cuda(Watch):
         self.assertEqual(self.result.stdout, plain.stdout)
 
 
+    def test_a_function_that_has_another_form_in_cuda_13(self):
+        program = self.folder / "synchronize.py"
+        program.write_text("import ctypes\n"
+                           "cuda = ctypes.CDLL('libcuda.so.1')\n"
+                           "for version, count in ((12000, 3), (13000, 4)):\n"
+                           "    found = ctypes.c_void_p()\n"
+                           "    cuda.cuGetProcAddress_v2(b'cuCtxSynchronize', ctypes.byref(found), version, ctypes.c_ulonglong(0), None)\n"
+                           "    call = (ctypes.CFUNCTYPE(ctypes.c_int) if version < 13000 else ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p))(found.value)\n"
+                           "    print(sum(call(*([0x1234] if version >= 13000 else [])) for _ in range(count)))\n"
+                           "print(cuda.cuCtxSynchronize_v2(ctypes.c_void_p(0x1234)), cuda.cuCtxSynchronize())\n")
+        moment = self.watch("/usr/bin/python3", program, env={"LD_LIBRARY_PATH": str(self.DRIVER / "driver")})
+        self.assertEqual(self.result.stdout, b"0\n0\n0 0\n")
+        self.assertEqual(self.sums(moment, "wait"), {"cuCtxSynchronize": 9})
+
+
 class Budget(Watch):
     def test_the_cost_is_measured_with_its_interval(self):
         moment = self.watch(CASES, "killed", 12000, options=("--budget", "20%"), code=128 + signal.SIGKILL)

@@ -232,6 +232,10 @@ EXPORT int cuCtxSynchronize(void) {
   __sync_fetch_and_add(&g_waits, 1);
   return 0;
 }
+/* From CUDA 13 on it has a parameter: here the context must be one that is never current. */
+EXPORT int cuCtxSynchronize_v2(void* context) {
+  return context == (void*)0x1234 ? cuCtxSynchronize() : 201;
+}
 EXPORT int cuStreamIsCapturing(void* stream, int* status) {
   *status = queue(stream, 0)->capturing;
   return 0;
@@ -431,11 +435,11 @@ static const struct {
                   {"cuDevicePrimaryCtxReset", (void*)cuDevicePrimaryCtxReset_v2, NULL},
                   {"cuModuleUnload", (void*)cuModuleUnload, NULL}};
 EXPORT int cuGetProcAddress_v2(const char* symbol, void** found, int version, unsigned long long flags, int* status) {
-  (void)version;
   *found = NULL;
   for (size_t i = 0; i < sizeof kFunctions / sizeof *kFunctions; ++i)
     if (strcmp(kFunctions[i].name, symbol) == 0)
       *found = (flags & 2) != 0 && kFunctions[i].per_thread != NULL ? kFunctions[i].per_thread : kFunctions[i].plain;
+  if (strcmp(symbol, "cuCtxSynchronize") == 0 && version >= 13000) *found = (void*)cuCtxSynchronize_v2;
   if (status != NULL) *status = *found != NULL ? 0 : 1;
   return *found != NULL ? 0 : 500;
 }

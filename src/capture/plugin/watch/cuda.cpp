@@ -588,6 +588,12 @@ struct ContextSynchronize {
   static constexpr uint8_t kEnds = event::kWatchWaitsForAll;
   static Stream stream() { return nullptr; }
 };
+// From CUDA 13 on; its parameter is the context.
+struct SynchronizeContext : ContextSynchronize {
+  TACHO_ENTRY(cuCtxSynchronize, "_v2", "");
+  using Call = int (*)(Context);
+  static Stream stream(Context) { return nullptr; }
+};
 struct EventSynchronize {
   TACHO_ENTRY(cuEventSynchronize, "", "");
   using Call = int (*)(Event);
@@ -924,10 +930,13 @@ void* replaced(const char* symbol, bool per_thread, int version, void* found) {
   // Functions that have other parameters from CUDA 12 on.
   if (strcmp(symbol, "cuGraphInstantiate") == 0 && version >= kSecondForm) symbol = "cuGraphInstantiateWithFlags";
   if (strcmp(symbol, "cuGraphExecUpdate") == 0 && version < kSecondForm) return found;
+  // A function of that name that has a parameter more from CUDA 13 on.
+  constexpr int kThirdForm = 13000;
+  const bool of_context = strcmp(symbol, "cuCtxSynchronize") == 0 && version >= kThirdForm;
   size_t count = 0;
   const HookedEntry* const all = entries(count);
   for (size_t i = 0; i < count; ++i) {
-    if (strcmp(all[i].base, symbol) != 0) continue;
+    if (strcmp(all[i].base, symbol) != 0 || (of_context && *all[i].version == '\0')) continue;
     const int form = per_thread && *all[i].thread != '\0' ? 1 : 0;
     all[i].set_next[form](found);
     return all[i].hooks[form];
@@ -995,7 +1004,9 @@ class HookList {
     char* const symbol = symbols[count_ < kMostSlotHooks ? count_ : 0];
     snprintf(symbol, sizeof symbols[0], "%s%s%s", entry.base, entry.version, form != 0 ? entry.thread : "");
     void* const linked = real_dlsym(library_, symbol);
-    void* const given = address_of(entry.base, form);
+    // By this name CUDA 13 gives another function, which is an entry of its own.
+    const bool two_functions = strcmp(symbol, "cuCtxSynchronize") == 0;
+    void* const given = two_functions ? nullptr : address_of(entry.base, form);
     void* const found = linked != nullptr ? linked : given;
     if (found == nullptr) return;
     entry.set_next[form](found);

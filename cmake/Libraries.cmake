@@ -19,6 +19,7 @@ tacho_static_library(lib_sqlite libsqlite3.a USES ${CMAKE_DL_LIBS} Threads::Thre
 tacho_static_library(lib_yaml libyaml-cpp.a)
 tacho_static_library(lib_xxhash libxxhash.a)
 tacho_static_library(lib_tinfo libtinfo.a)
+tacho_static_library(lib_capstone libcapstone.a)
 tacho_static_library(lib_ncurses libncursesw.a USES lib_tinfo)
 
 # fmt has no archive in Debian: src/base/fmt.cpp compiles it once.

@@ -6,7 +6,7 @@ set -euo pipefail
 
 build=(g++ cmake ninja-build ccache
   libfmt-dev libexpected-dev libsqlite3-dev libyaml-cpp-dev libprotozero-dev
-  libzstd-dev zlib1g-dev libxxhash-dev robin-map-dev libdw-dev libelf-dev liblzma-dev libbz2-dev libncurses-dev
+  libzstd-dev zlib1g-dev libxxhash-dev robin-map-dev libdw-dev libelf-dev liblzma-dev libbz2-dev libncurses-dev libcapstone-dev
   opencl-headers ocl-icd-opencl-dev liboclgrind-dev llvm-14-dev)
 run=(ocl-icd-libopencl1 pocl-opencl-icd oclgrind)
 test=(libgtest-dev clang-format-14 clang-tidy-14 pyflakes3 pycodestyle python3 python3-pyopencl python3-numpy

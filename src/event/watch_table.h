@@ -4,7 +4,7 @@
 //
 //   TACHO_WATCH=/dev/shm/tacho-watch-<random>, mode 0600
 //   ┌───────────────┬────────────────────┬──────────────────────────────────────────────┐
-//   │ header, 4 KiB │ 256 processes × 64 │ 2048 rows below 3 KiB; row 0: other kernels  │ and 8192 parts of graphs
+//   │ header, 4 KiB │ 256 processes × 128│ 2048 rows below 3 KiB; row 0: other kernels  │ and 8192 parts of graphs
 //   └───────────────┴────────────────────┴──────────────────────────────────────────────┘
 #pragma once
 
@@ -126,6 +126,8 @@ struct WatchProcess {
   std::atomic<uint32_t>
       untimed;  ///< queues that were made without profiling before tacho came: nothing in them is timed
   std::atomic<uint32_t> closed_words;  ///< pointers to functions that are watched which tacho may not change
+  /// Where it has its event::WatchPatches, in its memory; 0: nowhere.
+  alignas(64) std::atomic<uint64_t> patches;
 };
 
 struct WatchHeader {
@@ -139,6 +141,7 @@ struct WatchHeader {
   std::atomic<uint32_t> least_level;  ///< at most 1 of 2^least_level is timed once a row has its first ones
   /// While watch_timing_time() is at this, ns, only the first kWatchFirst operations of a row are timed.
   std::atomic<uint64_t> timing_limit;
+  std::atomic<uint32_t> patches;  ///< 1: programs ask for patches of the functions that are watched
 
   // Counted by programs
   alignas(64) std::atomic<uint64_t> failed;  ///< operations that the runtime refused, counted nowhere else
@@ -185,7 +188,7 @@ struct WatchTable {
   alignas(4096) WatchRow rows[kWatchRows];
   alignas(4096) WatchPart parts[kWatchParts];
 };
-static_assert(sizeof(WatchHeader) <= 4096 && sizeof(WatchProcess) == 64 && sizeof(WatchRow) <= 3072);
+static_assert(sizeof(WatchHeader) <= 4096 && sizeof(WatchProcess) == 128 && sizeof(WatchRow) <= 3072);
 static_assert(std::atomic<double>::is_always_lock_free && std::atomic<uint64_t>::is_always_lock_free);
 
 }  // namespace tacho::event

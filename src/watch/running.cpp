@@ -19,6 +19,8 @@
 #include "base/clock.h"
 #include "launch/signals.h"
 #include "tape/sleep.h"
+#include "watch/entries/entry_patches.h"
+#include "watch/entries/stopped_process.h"
 
 namespace tacho::watch {
 namespace {
@@ -35,6 +37,7 @@ bool same_file(const std::string& one, const std::string& other) {
 struct Guest {
   TargetFacts facts;
   std::optional<attach::RemoteMemory> memory;  // of the program that it was: exec takes another one
+  std::optional<EntryPatches> patches;
 
   bool is_gone() const { return memory ? memory->is_gone() : attach::has_ended(facts); }
   bool runs_another_program() const { return is_gone() && !attach::has_ended(facts); }
@@ -63,6 +66,8 @@ class RunningWatch {
     const int64_t begin = raw_now();
     programs.ended = [&] {
       attach::release_late_threads();
+      release_late();
+      serve_patches();
       const double passed = static_cast<double>(raw_now() - begin) * 1e-9;
       if (asked_to_end(signals) || all_gone() || (options_.duration_s > 0 && passed >= options_.duration_s))
         return true;
@@ -120,6 +125,7 @@ class RunningWatch {
     if (!root_.empty())
       for (const char* const folder : {"/dev/shm", "/tmp", "/var/tmp", "/run"}) folders.push_back(root_ + folder);
     TACHO_ASSIGN(WatchSegment segment, WatchSegment::create_in(folders));
+    segment.header().patches.store(options_.patch_entries ? 1 : 0, std::memory_order_relaxed);
     if (first.users[1] != geteuid() && !segment.give_to(first.users[1], first.groups[1]))
       return fail("the table of sums cannot be given to the user of process {}: {}", first.pid, strerror(errno));
     return segment;
@@ -148,8 +154,55 @@ class RunningWatch {
     segment.set_pid(static_cast<uint32_t>(target.inner_pid), static_cast<uint32_t>(target.pid));
     stopped_s_ = std::max(stopped_s_, entered.stopped_s);
     auto memory = attach::RemoteMemory::open(target.pid);
-    guests_.push_back({target, memory ? std::optional(std::move(*memory)) : std::nullopt});
+    guests_.push_back({target, memory ? std::optional(std::move(*memory)) : std::nullopt, std::nullopt});
+    const uint64_t block = segment.patches_of(static_cast<uint32_t>(target.pid));
+    if (auto patches = EntryPatches::open(target.pid, block)) guests_.back().patches.emplace(std::move(*patches));
+    if (options_.patch_entries) patch_at_once(guests_.back());
     return {};
+  }
+
+  // Calls are counted from here on.
+  void patch_at_once(Guest& guest) {
+    constexpr int64_t kPatience = 5'000'000'000;
+    const int64_t begin = raw_now();
+    do serve_patches(guest);
+    while (guest.patches && !guest.patches->is_settled() && !guest.is_gone() && raw_now() - begin < kPatience);
+  }
+  void serve_patches() {
+    if (!options_.patch_entries) return;
+    for (Guest& guest : guests_) {
+      const size_t before = guest.patches ? guest.patches->patched() : 0;
+      serve_patches(guest);
+      if (guest.patches && guest.patches->patched() != before && options_.entered)
+        options_.entered({patch_sentence(guest)});
+    }
+  }
+  void serve_patches(Guest& guest) {
+    if (!guest.patches || guest.is_gone()) return;
+    if (const Status served = guest.patches->serve(); !served && !guest.is_gone()) {
+      result_.warnings.push_back(served.error().message);
+      guest.patches.reset();
+    }
+  }
+
+  // "78 functions of process 4711 were patched while all of its threads were stopped for 1.2 ms"
+  static std::string patch_sentence(const Guest& guest) {
+    const EntryPatches& patches = *guest.patches;
+    std::string text =
+        fmt::format("{} function{} of process {} {} patched", patches.patched(), patches.patched() == 1 ? "" : "s",
+                    guest.facts.pid, patches.patched() == 1 ? "was" : "were");
+    if (patches.patched() > 0)
+      text += fmt::format(" while all of its threads were stopped for {:.1f} ms", patches.stopped_s() * 1e3);
+    if (patches.refused().empty()) return text;
+    text += fmt::format("; {} not be, and {} seen only where loaded libraries hold {}: ",
+                        patches.refused().size() == 1 ? "one could" : fmt::format("{} could", patches.refused().size()),
+                        patches.refused().size() == 1 ? "is" : "are",
+                        patches.refused().size() == 1 ? "its address" : "their addresses");
+    constexpr size_t kNamed = 3;
+    for (size_t i = 0; i < std::min(kNamed, patches.refused().size()); ++i)
+      text += (i == 0 ? "" : "; ") + patches.refused().at(i);
+    if (patches.refused().size() > kNamed) text += fmt::format("; and {} more", patches.refused().size() - kNamed);
+    return text;
   }
 
   // Processes that have come since. Those that are there at two looks are entered: not what ends at once.
@@ -194,6 +247,9 @@ class RunningWatch {
                               static_cast<double>(raw_now() - began) * 1e-9, guests_.size() == 1 ? "it" : "each",
                               guests_.size() == 1 ? "" : "at most ", stopped_s_ * 1e3,
                               options_.duration_s > 0 ? "" : "; Ctrl-C ends it"));
+    for (const Guest& guest : guests_)
+      if (guest.patches && guest.patches->patched() + guest.patches->refused().size() > 0)
+        all.insert(all.end() - 1, patch_sentence(guest));
     return all;
   }
 
@@ -219,7 +275,8 @@ class RunningWatch {
     constexpr int64_t kPatience = 10'000'000'000;
     const int64_t begin = raw_now();
     for (uint32_t left = 0; (left = header.guests.load(std::memory_order_acquire)) > gone();) {
-      tape::wait_on(header.guests, left, 20'000'000);
+      const bool any = take_patches_out();
+      tape::wait_on(header.guests, left, any ? 1'000'000 : 20'000'000);
       if (raw_now() - begin < kPatience) continue;
       result_.warnings.push_back(
           fmt::format("{} process{} not let tacho go within {} s: a call into a vendor's library does not return; "
@@ -231,6 +288,20 @@ class RunningWatch {
       if (guest.runs_another_program())
         result_.warnings.push_back(
             fmt::format("process {} began to run another program (exec), which is not watched", guest.facts.pid));
+  }
+
+  // Of processes that wait for it. Whether any may wait yet.
+  bool take_patches_out() {
+    bool any = false;
+    for (Guest& guest : guests_) {
+      if (!guest.patches || guest.is_gone()) continue;
+      any = true;
+      if (!guest.patches->leaves()) continue;
+      if (const Status out = guest.patches->take_out(); !out && !guest.is_gone())
+        result_.warnings.push_back(out.error().message);
+      guest.patches.reset();
+    }
+    return any;
   }
 
   const RunningOptions& options_;

@@ -14,6 +14,7 @@ struct RunningOptions {
   WatchOptions watch;            ///< without a command
   std::vector<pid_t> processes;  ///< at least one
   double duration_s = 0;         ///< 0: until a signal or the processes' end
+  bool patch_entries = false;    ///< change the first instructions of the drivers' functions instead of words
   /// Asked now and then: all that are meant at this moment. Those that have come are entered, too, once they have lived
   /// for a while. Empty: none are.
   std::function<std::vector<pid_t>()> meant = {};

@@ -262,6 +262,13 @@ void WatchSegment::set_pid(uint32_t own, uint32_t pid) {
     }
 }
 
+uint64_t WatchSegment::patches_of(uint32_t pid) const {
+  for (const event::WatchProcess& process : table_->processes)
+    if (process.pid.load(std::memory_order_acquire) == pid && process.ended.load(std::memory_order_relaxed) == 0)
+      return value_of(process.patches);
+  return 0;
+}
+
 uint64_t WatchSegment::operations() const {
   uint64_t sum = 0;
   for (const WatchRow& row : table_->rows)

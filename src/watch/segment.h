@@ -89,6 +89,8 @@ class WatchSegment {
   bool give_to(uint32_t user, uint32_t group) const;
   /// A process has entered itself by its number in its own namespace: it gets the one that tacho knows it by.
   void set_pid(uint32_t own, uint32_t pid);
+  /// Where a process says that its event::WatchPatches are; 0: nowhere. By the number that tacho knows it by.
+  uint64_t patches_of(uint32_t pid) const;
   const event::WatchTable& table() const { return *table_; }
   /// Operations in all rows: what a governor needs often.
   uint64_t operations() const;

@@ -5,10 +5,13 @@ counts    a program runs steps on request: what tacho watch counts while it is t
 speed     the time of the same steps before, while and after, in rounds.
 capture   tacho comes while a stream is captured: the capture ends well, its graph computes what it should, and nothing of it counts.
 training  losses of a loop that never stops, watched three times: those of an undisturbed one, bit for bit.
+heap      fills and copies by ctypes, whose pointers lie where tacho does not look for words: counted with --patch-entries only.
+With --patch-entries all of them are watched so, and the driver's code has to be as before after each stay.
 """
 import argparse
 import collections
 import ctypes
+import hashlib
 import json
 import pathlib
 import re
@@ -20,6 +23,7 @@ import sys
 import time
 
 ROUNDS = 3
+OPTIONS = []  # of tacho watch
 STEPS = {"eager": 200, "graph": 500, "tiny": 20000, "copies": 300}
 
 
@@ -206,9 +210,24 @@ class Program:
         return float(self.ask(f"{name} {count or STEPS[name]}"))
 
 
+def driver_code(pid):
+    """A hash of the driver's code in a process."""
+    found = hashlib.sha256()
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
+        for line in maps:
+            words = line.split(None, 5)
+            if len(words) > 5 and "libcuda.so" in words[5] and "x" in words[1]:
+                begin, end = (int(word, 16) for word in words[0].split("-"))
+                memory.seek(begin)
+                found.update(memory.read(end - begin))
+    return found.hexdigest()
+
+
 class Watch:
     """tacho in a program, from its begin to end()."""
     def __init__(self, tacho, out, program, *options):
+        self.pid, options = program.process.pid, [*options, *OPTIONS]
+        self.code = driver_code(self.pid)
         self.file = out / "watch_pid.jsonl"
         self.process = subprocess.Popen([tacho, "watch", str(program.process.pid), "--output-format", "json", "-o", self.file, "--overwrite", *options],
                                         stderr=subprocess.PIPE, text=True)
@@ -224,6 +243,8 @@ class Watch:
         self.said += self.process.communicate(timeout=60)[1]
         if self.process.returncode != 0:
             raise SystemExit(f"WRONG: tacho ended with {self.process.returncode}: {self.said}")
+        if driver_code(self.pid) != self.code:
+            raise SystemExit("WRONG: the driver's code is not as before")
         return json.loads(self.file.read_text().splitlines()[-1])
 
 
@@ -359,16 +380,56 @@ def check_training(tacho, out, verdict):
     verdict.say(json.loads(alone.line()) == losses, "its losses are those of an undisturbed loop")
 
 
+def by_ctypes():
+    """Says "ready"; then, for each number that it reads, fills memory and copies so often."""
+    driver = ctypes.CDLL("libcuda.so.1")
+    context, memory, host = ctypes.c_void_p(), ctypes.c_uint64(), (ctypes.c_char * 4096)()
+    driver.cuInit(0)
+    driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+    driver.cuCtxSetCurrent(context)
+    driver.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(4096))
+    functions = [driver.cuMemsetD8_v2, driver.cuMemcpyHtoD_v2]  # got now: words of libffi's and ctypes' memory
+    print("ready", flush=True)
+    for line in sys.stdin:
+        for _ in range(int(line)):
+            functions[0](memory, ctypes.c_ubyte(7), ctypes.c_size_t(1024))
+            functions[1](memory, host, ctypes.c_size_t(4096))
+        driver.cuCtxSynchronize()
+        print("done", flush=True)
+
+
+def check_heap(tacho, out, verdict):
+    program = Program("--by-ctypes")
+    for turn in range(ROUNDS):
+        for options in ([], ["--patch-entries"]):
+            if OPTIONS and not options:
+                continue
+            program.ask("50")
+            watch = Watch(tacho, out, program, *(option for option in options if option not in OPTIONS))
+            program.ask("1000")
+            moment = watch.end()
+            found = (sum(sums(moment, "fill").values()), sum(sums(moment, "copy", "bytes").values()))
+            wanted = (1000, 4096000) if options else (0, 0)
+            verdict.say(found == wanted, f"round {turn}, {' '.join(options) or 'words'}: {found[0]} fills, {found[1]} bytes copied; {wanted[0]} and {wanted[1]} are to be seen")
+        if turn == 0:
+            print("  ", [line for line in watch.said.splitlines() if "patched" in line])
+    program.process.stdin.close()
+    verdict.say(program.process.wait() == 0, "the program ends in order")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("."))
-    parser.add_argument("checks", nargs="*", default=["counts", "capture", "training", "speed"])
+    parser.add_argument("--patch-entries", action="store_true")
+    parser.add_argument("checks", nargs="*", default=["counts", "capture", "training", "speed", "heap"])
     arguments = parser.parse_args()
+    if arguments.patch_entries:
+        OPTIONS.append("--patch-entries")
     verdict = Verdict()
     for name in arguments.checks:
         print(f"-- {name}")
-        {"counts": check_counts, "speed": check_speed, "capture": check_capture, "training": check_training}[name](arguments.build / "bin" / "tacho", arguments.out, verdict)
+        {"counts": check_counts, "speed": check_speed, "capture": check_capture, "training": check_training, "heap": check_heap}[name](arguments.build / "bin" / "tacho", arguments.out, verdict)
     print("all right" if verdict.wrong == 0 else f"{verdict.wrong} wrong")
     return 0 if verdict.wrong == 0 else 1
 
@@ -378,6 +439,8 @@ if __name__ == "__main__":
         worker()
     elif "--profiled" in sys.argv:
         profiled(sys.argv[2], int(sys.argv[3]))
+    elif "--by-ctypes" in sys.argv:
+        by_ctypes()
     elif "--training" in sys.argv:
         training()
     else:

@@ -3,7 +3,7 @@
 # times each. Counts against the programs' own, speed before, while and after, a stream that is being captured when tacho comes, losses
 # of a training loop.
 # Needs a build (TACHO_BUILD, default ../../build) and a Python with a torch for CUDA.
-#   watch_pid.sh [counts|speed|capture|training]...     OUT: folder for results (default .)            about three minutes
+#   watch_pid.sh [--patch-entries] [counts|speed|capture|training|heap]...     OUT: folder for results (default .)      about three minutes
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=${TACHO_BUILD:-$here/../../build}

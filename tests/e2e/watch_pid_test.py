@@ -442,10 +442,14 @@ class OpenCl(Running):
 class Cuda(Running):
     """On a stand-in driver that counts exactly, by each way in which programs keep its functions."""
     WAYS = ("table", "dlsym", "linked")
+    OPTIONS = ()
 
     def driver(self, way):
         program = FAKE / ("fake_steps_linked" if way == "linked" else "fake_steps")
         return self.start(program, way, env={**os.environ, "LD_LIBRARY_PATH": str(FAKE / "driver")})
+
+    def watcher(self, pid):
+        return Watcher(self, pid, *self.OPTIONS)
 
     def report(self, program):
         report = json.loads(program.ask("report"))
@@ -460,7 +464,7 @@ class Cuda(Running):
                     if number % 2 == 0 and (way != "linked" or number > 0):
                         program.ask("run 50")
                     before = self.report(program)
-                    watch = Watcher(self, program.pid)
+                    watch = self.watcher(program.pid)
                     count = 1000 + 10 * number
                     self.assertEqual(program.ask(f"run {count}"), "done")
                     moment = watch.end()
@@ -485,7 +489,7 @@ class Cuda(Running):
                 program = self.driver(way)
                 program.ask("run 20")
                 before = self.words(program.pid)
-                watch = Watcher(self, program.pid)
+                watch = self.watcher(program.pid)
                 self.assertNotEqual(self.words(program.pid), before)
                 watch.end()
                 self.assertEqual(self.words(program.pid), before)
@@ -504,7 +508,7 @@ class Cuda(Running):
 
     def test_functions_that_are_got_while_tacho_is_there(self):
         program = self.driver("table")
-        watch = Watcher(self, program.pid)
+        watch = self.watcher(program.pid)
         program.ask("again 100")
         program.ask("kept 100")
         self.assertEqual(sums(watch.end(), "kernel"), {"often_1000": 400})
@@ -512,14 +516,14 @@ class Cuda(Running):
         before = self.report(program)["launches"]
         program.ask("kept 100")
         self.assertEqual(self.report(program)["launches"], before + 200)
-        watch = Watcher(self, program.pid)
+        watch = self.watcher(program.pid)
         program.ask("kept 30")
         program.ask("run 10")
         self.assertEqual(sums(watch.end(), "kernel"), {"often_1000": 70, "seldom_50000": 1})
 
     def test_functions_on_the_heap_are_not_seen(self):
         program = self.driver("heap")
-        watch = Watcher(self, program.pid)
+        watch = self.watcher(program.pid)
         program.ask("run 100")
         moment = watch.end()
         self.assertEqual(sums(moment, "kernel"), {})
@@ -527,7 +531,7 @@ class Cuda(Running):
     def test_a_stream_that_is_being_captured_when_tacho_comes(self):
         program = self.driver("table")
         self.assertEqual(program.ask("capture"), "capturing")
-        watch = Watcher(self, program.pid)
+        watch = self.watcher(program.pid)
         self.assertEqual(program.ask("go on"), "done")
         moment = watch.end()
         self.report(program)
@@ -535,14 +539,14 @@ class Cuda(Running):
 
     def test_a_stream_that_is_being_captured_when_tacho_leaves(self):
         program = self.driver("dlsym")
-        watch = Watcher(self, program.pid)
+        watch = self.watcher(program.pid)
         program.ask("run 100")
         self.assertEqual(program.ask("capture"), "capturing")
         moment = watch.end()
         self.assertEqual(program.ask("go on"), "done")
         self.report(program)
         self.assertEqual(sums(moment, "kernel"), {"often_1000": 100, "seldom_50000": 10})
-        watch = Watcher(self, program.pid)
+        watch = self.watcher(program.pid)
         program.ask("run 200")
         moment = watch.end()
         self.assertEqual(sums(moment, "kernel"), {"often_1000": 200, "seldom_50000": 20})
@@ -550,7 +554,7 @@ class Cuda(Running):
 
     def test_a_forked_child_passes_calls_on(self):
         program = self.driver("table")
-        watch = Watcher(self, program.pid)
+        watch = self.watcher(program.pid)
         program.ask("run 100")
         self.assertEqual(program.ask("fork 50"), "the child launched")
         moment = watch.end()
@@ -559,7 +563,7 @@ class Cuda(Running):
 
     def test_another_program_in_the_process(self):
         program = self.driver("table")
-        watch = Watcher(self, program.pid)
+        watch = self.watcher(program.pid)
         program.ask("run 100")
         program.say("exec")
         moment = watch.end(number=None)
@@ -578,10 +582,91 @@ class Cuda(Running):
                            "print('done', flush=True)\n"
                            "sys.stdin.readline()\n")
         told = self.start("/usr/bin/python3", program, env={**os.environ, "LD_LIBRARY_PATH": str(FAKE / "driver")})
-        watch = Watcher(self, told.pid)
+        watch = self.watcher(told.pid)
         self.assertEqual(told.ask("go"), "done")
         moment = watch.end()
         self.assertEqual(sums(moment, "kernel"), {"late_1000": 30})
+
+
+class Patched(Cuda):
+    """The same programs with --patch-entries: the driver's functions lead to tacho, whoever holds their addresses."""
+    WAYS = ("table", "dlsym", "linked", "heap")
+    OPTIONS = ("--patch-entries",)
+
+    def test_functions_on_the_heap_are_not_seen(self):
+        pass  # they are: test_counts_from_coming_to_leaving
+
+    def test_words_are_as_before(self):
+        """Words of the driver's functions stay as they are, and code is as before when tacho has left."""
+        for way in self.WAYS:
+            with self.subTest(way):
+                program = self.driver(way)
+                program.ask("run 20")
+                words, code = self.words(program.pid), self.code(program.pid)
+                watch = self.watcher(program.pid)
+                self.assertRegex(watch.said, rf"\d\d functions of process {program.pid} were patched while all of its threads were stopped for [\d.]+ ms")
+                now = self.words(program.pid)
+                changed = [at for key in words for at in range(0, len(words[key]), 8) if words[key][at:at + 8] != now[key][at:at + 8]]
+                self.assertLessEqual(len(changed), 1)  # dlsym, for drivers that come later
+                self.assertNotEqual(self.code(program.pid), code)
+                watch.end()
+                self.assertEqual((self.words(program.pid), self.code(program.pid)), (words, code))
+
+    def code(self, pid):
+        """The driver's code."""
+        content = {}
+        with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
+            for line in maps:
+                words = line.split(None, 5)
+                if len(words) > 5 and "libcuda.so" in words[5] and "x" in words[1]:
+                    begin, end = (int(word, 16) for word in words[0].split("-"))
+                    memory.seek(begin)
+                    content[words[0]] = memory.read(end - begin)
+        self.assertTrue(content)
+        return content
+
+    def test_functions_that_are_got_while_tacho_is_there(self):
+        program = self.driver("table")
+        watch = self.watcher(program.pid)
+        program.ask("again 100")
+        program.ask("kept 100")
+        self.assertEqual(sums(watch.end(), "kernel"), {"often_1000": 400})
+        before = self.report(program)["launches"]
+        program.ask("kept 100")
+        self.assertEqual(self.report(program)["launches"], before + 200)
+        watch = self.watcher(program.pid)
+        program.ask("kept 30")  # by two pointers
+        program.ask("run 10")
+        self.assertEqual(sums(watch.end(), "kernel"), {"often_1000": 70, "seldom_50000": 1})
+
+    def test_while_it_launches(self):
+        """Nothing is lost or done twice when threads are stopped at any instruction."""
+        program = self.driver("heap")
+        code = self.code(program.pid)
+        program.say("run 2000000")
+        for _ in range(ROUNDS):
+            self.watcher(program.pid).end()
+            self.assertEqual(self.code(program.pid), code)
+        self.assertEqual(program.line(), "done")
+        self.assertEqual(self.report(program)["launches"], 2_200_000)
+
+    def test_a_killed_tacho(self):
+        """Its jumps stay and pass calls on, until the next tacho takes them out."""
+        program = self.driver("heap")
+        code = self.code(program.pid)
+        watch = self.watcher(program.pid)
+        program.ask("run 100")
+        watch.process.kill()
+        watch.process.wait()
+        self.nothing_left(program)
+        self.assertNotEqual(self.code(program.pid), code)
+        program.ask("run 100")
+        self.assertEqual(self.report(program)["launches"], 220)
+        for options in (("--patch-entries",), ()):
+            watch = Watcher(self, program.pid, *options)
+            program.ask("run 100")
+            self.assertEqual(sums(watch.end(), "kernel"), {"often_1000": 100, "seldom_50000": 10} if options else {})
+            self.assertEqual(self.code(program.pid), code)
 
 
 class Fates(Running):
@@ -684,6 +769,7 @@ class Refusals(Running):
         self.one_sentence(self.watch(os.getpid(), "--budget", "200%"), "--budget")
         self.one_sentence(self.run_command(TACHO, "watch", "--name", "x", "--", "true", code=125), "--name")
         self.one_sentence(self.run_command(TACHO, "watch", "--duration", "3", "--", "true", code=125), "--duration")
+        self.one_sentence(self.run_command(TACHO, "watch", "--patch-entries", "--", "true", code=125), "--patch-entries PID")
 
     def test_a_program_that_is_stopped(self):
         program = self.start("sh", "-c", "echo ready; exec sleep 60")

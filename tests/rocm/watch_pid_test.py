@@ -199,6 +199,31 @@ class Hip(Running):
         self.assertEqual(self.ask(program, "result").split()[1], str(100 + 100 + 60 + 10 + 3))
         self.end(program)
 
+    def test_patched_functions(self):
+        """With --patch-entries the functions of HIP lead to tacho, and are as before when it has left."""
+        for rocm in self.versions():
+            with self.subTest(rocm):
+                program = self.told(rocm)
+                self.ask(program, "run 40")
+                self.ask(program, "kept 5")
+                before = self.words(program.pid)
+                for number in range(3):
+                    tacho = self.watch(program, "--patch-entries")
+                    now = self.words(program.pid)
+                    self.assertIn("x", "".join(rights for place, rights in before if before[place, rights] != now[place, rights]))
+                    self.ask(program, f"run {40 + number}")
+                    self.ask(program, "kept 10")
+                    self.ask(program, "graph 2")
+                    self.ask(program, "ways 5")
+                    moment = self.moment(tacho)
+                    self.assertEqual(sums(moment, "kernel"), {"small": 40 + number + 20 + 25, "large": 10 + (number > 0)})
+                    self.assertEqual(sums(moment, "graph"), {"graph 1": 2})
+                    now = self.words(program.pid)
+                    self.assertEqual([key for key in before if "x" in key[1] and now[key] != before[key]], [])
+                launches = int(self.ask(program, "result").split()[1])
+                self.end(program)
+                self.assertEqual(len(bed.Ledger(self.folder / "ledger").kernels), launches)
+
     def test_a_stream_that_is_being_captured(self):
         for rocm in self.versions():
             for while_it_leaves in (False, True):

@@ -10,9 +10,10 @@
 namespace tacho::capture {
 
 struct SlotHook {
-  void* found;         ///< the function
-  void* hook;          ///< what stands in for it
-  const char* symbol;  ///< by which libraries are linked to it; nullptr: by none, or it is not what they would get
+  void* found;           ///< the function
+  void* hook;            ///< what stands in for it
+  const char* symbol;    ///< by which libraries are linked to it; nullptr: by none, or it is not what they would get
+  void* next = nullptr;  ///< the word by which the hook calls it
 };
 constexpr size_t kMostSlotHooks = 640;
 

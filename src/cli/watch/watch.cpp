@@ -35,6 +35,7 @@ struct WatchRequest {
   bool quiet = false, overwrite = false, counts_only = false, page = false;
   attach::ProcessChoice choice;  // of programs that run
   double duration = 0;
+  bool patch_entries = false;
   std::string title;  // what is watched, for people
 
   bool chooses() const {
@@ -391,6 +392,7 @@ int run_running(WatchRequest& request) {
   watch::RunningOptions running;
   running.processes = chosen->numbers;
   running.duration_s = request.duration;
+  running.patch_entries = request.patch_entries;
   const attach::ProcessChoice& choice = request.choice;
   if (!choice.names.empty() || !choice.cgroups.empty() || !choice.containers.empty() || choice.children)
     running.meant = [&choice] {
@@ -490,6 +492,8 @@ void declare_options(CommandOptions& app, WatchRequest& request, bool running) {
   app.add_option("--duration", request.duration, "leave them after S seconds (default: at Ctrl-C)")
       .type_name("S")
       .between(0.1, 1e9);
+  app.add_flag("--patch-entries", request.patch_entries,
+               "see calls by any pointer: change the first instructions of the drivers' functions while tacho stays");
 }
 
 bool is_number(const std::string& word) {
@@ -518,6 +522,9 @@ int run_watch(int argc, char** argv) {
   if (request.chooses() || request.choice.children || request.duration > 0)
     return complain(kOwnError, "--name, --cgroup, --container, --children and --duration are for programs that run "
                                "already: leave out the program behind --");
+  if (request.patch_entries)
+    return complain(kOwnError, "--patch-entries is for programs that run already: start the program, and then tacho "
+                               "watch --patch-entries PID");
   auto command = target_command(app);
   if (!command) return complain(kOwnError, command.error().message);
   request.options.command = std::move(*command);

@@ -17,6 +17,7 @@
 
 #include "capture/plugin/watch/graph_parts.h"
 #include "capture/plugin/watch/hooks.h"
+#include "capture/plugin/watch/patches.h"
 #include "capture/room/handle_map.h"
 #include "capture/room/lock.h"
 #include "capture/room/pages.h"
@@ -547,6 +548,17 @@ struct Next {
 };
 constexpr int kNotInitialized = 3;
 
+// Where the driver's functions are patched, its own calls of each other come here, too: they are a part of the
+// program's call, and counted with it.
+__attribute__((tls_model("initial-exec"))) constinit thread_local uint32_t t_forwarded = 0;
+template <typename Call, typename... A>
+int forward(Call next, A... args) {
+  ++t_forwarded;
+  const int result = next(args...);
+  --t_forwarded;
+  return result;
+}
+
 template <typename Entry>
 KeptBy kept_by() {
   return {TACHO_KEPT_CALL(event::Domain::kCudaDriver, Entry::kBase, Entry::kVersion), kept_context};
@@ -560,15 +572,15 @@ struct Work<Entry, Thread, WatchedOperation (*)(A...)> {
   static int call(A... args) {
     const Call next = Next<Entry, Thread, Call>::get();
     if (next == nullptr) return kNotInitialized;
-    if (!start()) return next(args...);
+    if (t_forwarded != 0 || !start()) return forward(next, args...);
     OwnTime own;
     const WatchedOperation operation = Entry::describe(args...);
     if (operation.row == nullptr) {
       lose_operations(1);
-      return next(args...);
+      return forward(next, args...);
     }
-    if (captured(operation.stream, Thread != 0)) return next(args...);  // counted when its graph is launched
-    return watch_work(g_timer, own, operation, Thread != 0, kept_by<Entry>(), [&] { return next(args...); });
+    if (captured(operation.stream, Thread != 0)) return forward(next, args...);  // counted when its graph is launched
+    return watch_work(g_timer, own, operation, Thread != 0, kept_by<Entry>(), [&] { return forward(next, args...); });
   }
 };
 
@@ -609,12 +621,12 @@ struct Wait<Entry, Thread, int (*)(A...)> {
   static int call(A... args) {
     const Call next = Next<Entry, Thread, Call>::get();
     if (next == nullptr) return kNotInitialized;
-    if (!start()) return next(args...);
+    if (t_forwarded != 0 || !start()) return forward(next, args...);
     KeptBy by = kept_by<Entry>();
     by.stream = Entry::stream(args...);
     by.flags = Entry::kEnds;
     return watch_wait(
-        g_timer, Entry::row(), by, [&] { return next(args...); },
+        g_timer, Entry::row(), by, [&] { return forward(next, args...); },
         [&] {
           if (Entry::kEnds != 0) g_timer.relate_clocks(by.stream, Thread != 0);
         });
@@ -653,8 +665,8 @@ struct Allocation<Entry, Thread, uint64_t (*)(A...)> {
     const Call next = Next<Entry, Thread, Call>::get();
     if (next == nullptr) return kNotInitialized;
     const KeptCall keeping;
-    const int result = next(args...);
-    if (!start()) return result;
+    const int result = forward(next, args...);
+    if (t_forwarded != 0 || !start()) return result;
     WatchRow* const row = TACHO_ROW(kAllocation, "device memory");
     const Address* const at = std::get<0>(std::tie(args...));
     if (keeping.kept())
@@ -696,8 +708,8 @@ struct Freeing<Entry, Thread, Address (*)(A...)> {
     const Call next = Next<Entry, Thread, Call>::get();
     if (next == nullptr) return kNotInitialized;
     const KeptCall keeping;
-    const int result = next(args...);
-    if (keeping.kept() && start())
+    const int result = forward(next, args...);
+    if (keeping.kept() && t_forwarded == 0 && start())
       keeping.end({.kind = WatchRecordKind::kFree,
                    .call = kept_by<Entry>().call,
                    .object = Entry::address(args...),
@@ -796,7 +808,7 @@ struct After<Entry, Thread, void (*)(int, A...)> {
   static int call(A... args) {
     const Call next = Next<Entry, Thread, Call>::get();
     if (next == nullptr) return kNotInitialized;
-    const int result = next(args...);
+    const int result = forward(next, args...);
     if (start()) Entry::after(result, args...);
     return result;
   }
@@ -864,7 +876,7 @@ struct Before<Entry, Thread, void (*)(A...)> {
     if (next == nullptr) return kNotInitialized;
     const bool watched = start();
     if (watched) Entry::before(args...);
-    const int result = next(args...);
+    const int result = forward(next, args...);
     if (watched && result != kSuccess) Entry::failed();
     return result;
   }
@@ -877,6 +889,7 @@ struct HookedEntry {
   // [0] is the plain form, [1] that for per-thread default streams.
   void* hooks[2];
   void (*set_next[2])(void*);
+  void* next[2];
 };
 template <typename Hook, typename Entry, int Thread>
 void set_next(void* found) {
@@ -889,7 +902,8 @@ HookedEntry entry() {
           Entry::kVersion,
           Entry::kThread,
           {reinterpret_cast<void*>(&Plain::call), reinterpret_cast<void*>(&PerThread::call)},
-          {set_next<Plain, Entry, 0>, set_next<PerThread, Entry, 1>}};
+          {set_next<Plain, Entry, 0>, set_next<PerThread, Entry, 1>},
+          {&Next<Entry, 0, typename Plain::Call>::function, &Next<Entry, 1, typename PerThread::Call>::function}};
 }
 const HookedEntry* entries(size_t& count) {
 #define TACHO_CUDA_ENTRY(symbol, kind, name) entry<kind<name, 0>, kind<name, 1>, name>(),
@@ -916,6 +930,7 @@ int get_proc_address_v2(const char* symbol, void** found, int version, unsigned 
 
 // What to give out for the driver's function `found` of that name.
 void* replaced(const char* symbol, bool per_thread, int version, void* found) {
+  if (is_patched(found)) return found;
   constexpr int kSecondForm = 12000;
   if (strcmp(symbol, "cuGetProcAddress") == 0) {
     if (version >= kSecondForm) {
@@ -966,7 +981,7 @@ int get_proc_address_v2(const char* symbol, void** found, int version, unsigned 
 }  // namespace
 
 void* hooked_driver_symbol(const char* symbol, void* found) {
-  if (!g_watched.load(std::memory_order_relaxed) || is_own(found)) return found;
+  if (!g_watched.load(std::memory_order_relaxed) || is_own(found) || is_patched(found)) return found;
   if (strcmp(symbol, "cuGetProcAddress") == 0) return replaced("cuGetProcAddress", false, 0, found);
   if (strcmp(symbol, "cuGetProcAddress_v2") == 0) return replaced("cuGetProcAddress", false, 12000, found);
   size_t count = 0;
@@ -1009,8 +1024,8 @@ class HookList {
     void* const given = two_functions ? nullptr : address_of(entry.base, form);
     void* const found = linked != nullptr ? linked : given;
     if (found == nullptr) return;
-    entry.set_next[form](found);
-    put({linked, entry.hooks[form], symbol});
+    if (!is_patched(found)) entry.set_next[form](found);
+    put({found, entry.hooks[form], found == linked ? symbol : nullptr, entry.next[form]});
     put({given, entry.hooks[form], nullptr});
   }
   void put(const SlotHook& hook) {

@@ -15,6 +15,7 @@
 #include "capture/plugin/watch/amd/hip.h"
 #include "capture/plugin/watch/cuda.h"
 #include "capture/plugin/watch/opencl.h"
+#include "capture/plugin/watch/patches.h"
 #include "capture/plugin/watch/sums.h"
 #include "capture/room/loaded.h"
 #include "capture/room/slots.h"
@@ -84,11 +85,15 @@ const char* look() {
   const size_t of_hip = hip_hooks(hooks + count, kMostSlotHooks - count);
   count += of_hip;
   if (of_hip == 0 && uses_hsa_alone()) note_domain(event::kWatchUnseen);
+  if (g_table->header.patches.load(std::memory_order_relaxed) != 0) ask_for_patches(hooks, count);
   // Programs may load the driver yet.
   if (const SlotHook hook = dlsym_hook(); hook.found != nullptr && count < kMostSlotHooks) hooks[count++] = hook;
-  if (count > g_hook_count) {
-    memcpy(g_hooks, hooks, count * sizeof *hooks);
-    g_hook_count = count;
+  size_t by_words = 0;
+  for (size_t i = 0; i < count; ++i)
+    if (!is_patched(hooks[i].found)) hooks[by_words++] = hooks[i];
+  if (by_words > g_hook_count) {
+    memcpy(g_hooks, hooks, by_words * sizeof *hooks);
+    g_hook_count = by_words;
   }
   const SlotCount led = lead_slots(g_hooks, g_hook_count, kRules);
   if (!led.looked) return "the words of its libraries cannot be looked at (/proc is not there, or there is no memory)";
@@ -137,6 +142,8 @@ const char* come(const AttachBlock& block) {
   begin_driver();
   begin_hip();
   begin_opencl();
+  g_hook_count = 0;
+  g_process->patches.store(begin_patches(), std::memory_order_release);
   g_late = true;
   g_stay.fetch_add(1, std::memory_order_acq_rel);
   g_watched.store(true, std::memory_order_release);
@@ -153,6 +160,7 @@ void leave() {
   drain_driver();
   drain_hip();
   drain_opencl();
+  await_taken_out([] { return lives(g_path); });
   lead_back(g_hooks, g_hook_count, kRules);
   leave_opencl();
   g_watched.store(false, std::memory_order_release);
@@ -166,7 +174,12 @@ void follow() {
   uint64_t known = loads();
   // What a library keeps for itself it may have been about to write when tacho looked.
   for (uint32_t turn = 1; header.closed.load(std::memory_order_acquire) == 0 && lives(g_path); ++turn) {
-    tape::wait_on(header.closed, 0, kLook);
+    constexpr int64_t kSoon = 2'000'000;
+    tape::wait_on(header.closed, 0, awaits_patches() ? kSoon : kLook);
+    if (const uint32_t answers = new_answers()) {
+      look();
+      note_answers(answers);
+    }
     age_captures();
     age_hip_captures();
     const uint64_t now = loads();

@@ -21,6 +21,7 @@
 #include <string_view>
 
 #include "capture/plugin/watch/hooks.h"
+#include "capture/plugin/watch/patches.h"
 #include "capture/room/handle_map.h"
 #include "capture/room/pages.h"
 #include "event/schema.h"
@@ -700,8 +701,10 @@ size_t hip_hooks(SlotHook* into, size_t room) {
     void* const found = real_dlsym(library, all[i].name);
     void* known = nullptr;
     if (found == nullptr || is_own(found)) continue;
-    if (!all[i].next->compare_exchange_strong(known, found, std::memory_order_acq_rel) && known != found) continue;
-    into[count++] = {found, all[i].hook, all[i].name};
+    if (!is_patched(found) && !all[i].next->compare_exchange_strong(known, found, std::memory_order_acq_rel) &&
+        known != found)
+      continue;
+    into[count++] = {found, all[i].hook, all[i].name, all[i].next};
   }
   dlclose(library);
   return count;
@@ -733,7 +736,7 @@ void end_hip() {
 }
 
 void* hooked_hip_symbol(const char* symbol, void* found) {
-  if (!g_watched.load(std::memory_order_relaxed) || is_own(found)) return found;
+  if (!g_watched.load(std::memory_order_relaxed) || is_own(found) || is_patched(found)) return found;
   const HookedFunction* const function = hooked_function(symbol);
   if (function == nullptr) return found;
   void* known = nullptr;

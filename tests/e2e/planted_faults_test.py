@@ -240,6 +240,61 @@ class Host(Planted):
             file.call("cudaFree", "hipFree", 400)
         self.names(self.trained("during", plant), "allocation-churn", also=["dominant-call"])
 
+    def test_a_layer_on_the_host(self):
+        def plant(file, number):
+            with file.function("model.py(50): head"):
+                with file.op("aten::to", [[2048, 4096]], [BF16]), file.op("aten::copy_"):
+                    file.copy("DtoH", 16 << 20, 1400, pageable=True, blocks=True)
+                with file.op("aten::mm", [[2048, 4096], [4096, 4096]], [FLOAT, FLOAT]):
+                    file.host(9000)
+                with file.op("aten::to", [[2048, 4096]], [BF16]), file.op("aten::copy_"):
+                    file.copy("HtoD", 16 << 20, 1400, pageable=True, blocks=True)
+        self.names(self.trained("after", plant), "host-computes", said=["in aten::mm"],
+                   also=["exposed-copies", "pageable-copies", "synchronous-copies", "host-waits"])
+
+    def test_weights_copied_in_every_step(self):
+        def plant(file, number):
+            with file.function("offload.py(20): fetch"), file.op("aten::to", [[4096, 4096]], [BF16]), file.op("aten::copy_"):
+                file.copy("HtoD", 32 << 20, 700)
+        self.names(self.trained("during", plant), "exposed-copies")
+
+    def test_tensors_logged_in_every_step(self):
+        def plant(file, number):
+            with file.function("log.py(5): dump"), file.op("aten::to", [[8192, 4096]], [BF16]), file.op("aten::_to_copy", [[8192, 4096]], [BF16]), \
+                    file.op("aten::copy_", [[8192, 4096], [8192, 4096], []], [BF16, BF16, "Scalar"], ["", "", "False"]):
+                file.copy("DtoH", 64 << 20, 6000, pageable=True, blocks=True)
+        self.names(self.trained("after", plant, steps=15), "pageable-copies", said=["most of these calls are in aten::to, called in log.py(5): dump"],
+                   also=["exposed-copies", "synchronous-copies"])
+
+    def test_an_optimizer_that_steps_each_parameter(self):
+        def plant(file, number):
+            with file.range("Optimizer.step#AdamW.step"):
+                for _ in range(300):
+                    for name in ("mul_", "lerp_", "addcmul_", "sqrt", "div", "add_", "addcdiv_"):
+                        with file.op(f"aten::{name}", [[1024]], [FLOAT]):
+                            file.kernel(f"void at::native::vectorized_elementwise_kernel<4, at::native::{name}_functor<float>>", 1.6, 1)
+        self.names(self.trained("after", plant), "tiny-kernels", also=["launch-bound", "small-grids", "queued-gaps"])
+
+    def test_a_collective_that_nothing_hides(self):
+        def plant(file, number):
+            with file.op("record_param_comms", [[1 << 24]], [BF16]):
+                file.kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", 500, 24)
+        self.names(self.trained("during", plant), "exposed-collectives", also=["small-grids"])
+
+    def test_code_compiled_at_the_start(self):
+        def plant(file, number):
+            if number == 0:
+                file.host(20000)
+                file.call("cuModuleLoadData", "hipModuleLoadData", 60000)
+        self.names(self.trained("before", plant), "start-up", also=["idle-start", "dominant-call"])
+
+    def test_a_lookup_of_scattered_rows(self):
+        def plant(file, number):
+            with file.op("aten::index_select", [[1000000, 64], [], [400000]], [FLOAT, "Scalar", "long int"], ["", "0", ""]):
+                file.kernel("void at::native::indexSelectLargeIndex<float, long, unsigned int, 2, 2, -2, true>",
+                            (2 * 4 * 64 + 8) * 400000 / file.gpu.bandwidth / 0.1 * 1e6, 4224)
+        self.names(self.trained("during", plant), "operators-below-roof", said=["aten::index_select [[1000000, 64], [], [400000]]", "10.0 % of its memory roof"])
+
     def test_a_slow_rank(self):
         def rank(number, slow):
             file = TorchFile(H100, rank=(number, 4))

@@ -196,7 +196,7 @@ Check target_line(const TargetFacts& facts) {
   if (facts.word_bits == 64 && !facts.x86_64) return bad(fmt::format("{} is not a program for x86-64", who), "");
   if (facts.x86_64 && facts.interpreter.empty())
     return bad(fmt::format("{} is linked statically: it has no loader that could load tacho's library", who),
-               "tacho sys sample looks at it from outside");
+               "start it with tacho trace --sampler perf, which samples its call stacks from outside");
   if (facts.interpreter.find("musl") != std::string::npos)
     return bad(fmt::format("{} runs on musl ({}); tacho's library needs glibc", who, facts.interpreter), "");
   if (facts.shares_memory)
@@ -225,8 +225,11 @@ Check user_line(const TargetFacts& facts, bool capable) {
   if (capable) return {"user", State::kGood, "this tacho may look at any user's process (CAP_SYS_PTRACE)", ""};
   if (!same_user(facts))
     return {"user", State::kBad,
-            fmt::format("the process belongs to {}{}, this tacho to {}", user_text(facts.users[0]),
-                        facts.users[1] != facts.users[0] ? " and is setuid" : "", user_text(getuid())),
+            facts.users[1] != facts.users[0]
+                ? fmt::format("{} started the process, which has the rights of {} (setuid); this tacho belongs to {}",
+                              user_text(facts.users[0]), user_text(facts.users[1]), user_text(getuid()))
+                : fmt::format("the process belongs to {}, this tacho to {}", user_text(facts.users[0]),
+                              user_text(getuid())),
             command};
   if (!facts.dumpable)
     return {"user", State::kBad, "the process protects itself (setuid, or prctl PR_SET_DUMPABLE)", command};

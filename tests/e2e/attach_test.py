@@ -3,6 +3,7 @@ import csv
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -750,12 +751,13 @@ class Disk(Attached):
 class Cuda(Attached):
     """On the stand-in for CUPTI, without and with cuptiSubscribe_v2, and with subscribers of several clients."""
 
-    def start_live(self, folder, mode="live"):
+    def start_live(self, folder, mode="live", more=None):
         driver = harness.BUILD / "tests" / "fake_cuda" / "driver"
         version = self.folder / "version"
         version.write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  610.43.02  Thu Mar 22 00:42:57 PDT 2026\n")
         return self.start(harness.BUILD / "tests" / "fake_cuda" / "fake_cuda", mode,
-                          env={**os.environ, "CUDA_HOME": str(folder), "LD_LIBRARY_PATH": str(driver), "TACHO_NVIDIA_VERSION_FILE": str(version)})
+                          env={**os.environ, "CUDA_HOME": str(folder), "LD_LIBRARY_PATH": str(driver), "TACHO_NVIDIA_VERSION_FILE": str(version),
+                               **(more or {})})
 
     def test_kernels_again_and_again(self):
         # The clock is set once in a process's life: each further time spoils a record on CUPTI up to 13.0. Of several clients none sets it.
@@ -777,6 +779,18 @@ class Cuda(Attached):
         self.attach(program, "--for-launches", "50")
         # A launch that has begun before recording does may come on top.
         self.assertIn(self.calls("kernel", "vecAdd(float*, int)", "a.tacho"), (50, 51))
+        self.end(program)
+
+    def test_one_that_shares_its_gpu(self):
+        """MPS: kernels of others run beside the program's, which the trace says."""
+        program = self.start_live(harness.BUILD / "tests" / "fake_cuda", more={"CUDA_MPS_PIPE_DIRECTORY": str(self.folder)})
+        self.attach(program, "--duration", "0.4")
+        self.assertGreater(self.stats("kernel", "a.tacho")["vecAdd(float*, int)"]["Calls"], 3)
+        self.assertIn("shares its GPU with others through MPS", self.run_command(TACHO, "info", "a.tacho").stdout.decode())
+        self.end(program)
+        program = self.start_live(harness.BUILD / "tests" / "fake_cuda")
+        self.attach(program, "--duration", "0.4")
+        self.assertNotIn("MPS", self.run_command(TACHO, "info", "a.tacho").stdout.decode())
         self.end(program)
 
     def test_graphs_that_cupti_does_not_follow_again(self):
@@ -935,6 +949,76 @@ class Refusals(Attached):
         self.run_command("gcc", "-static", "-o", "static", source)
         program = self.start(self.folder / "static")
         self.refused(program.pid, "linked statically")
+
+    def test_go_programs(self):
+        """They are linked statically, unless they use C: Go's own of this machine, where there is one."""
+        found = next((path for path in map(shutil.which, ("docker", "terraform", "kubectl", "gh")) if path and b"Go buildinf" in
+                      pathlib.Path(path).read_bytes()), None)
+        if found is None:
+            self.skipTest("no Go program is installed")
+        environment = {**os.environ, "DOCKER_HOST": f"unix://{self.folder}/none", "HOME": str(self.folder)}
+        listener = subprocess.Popen(["python3", "-c", "import socket, sys, time; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); "
+                                     "time.sleep(60)", f"{self.folder}/none"])
+        self.addCleanup(listener.wait)
+        self.addCleanup(listener.kill)
+        self.wait_until((self.folder / "none").exists)
+        go = subprocess.Popen([found, "console" if "terraform" in found else "version"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, env=environment, cwd=self.folder)
+        self.addCleanup(go.stdin.close)
+        self.addCleanup(go.wait)
+        self.addCleanup(go.kill)
+        self.wait_until(lambda: len(os.listdir(f"/proc/{go.pid}/task")) > 2)
+        self.refused(go.pid, "is linked statically")
+        self.assertIsNone(go.poll())
+        self.assertIn("is linked statically", self.run_command(TACHO, "doctor", go.pid, code=1).stdout.decode())
+        self.assertIsNone(go.poll())
+
+    def test_a_java_program(self):
+        """Its machine has threads of its own and handles signals: it goes on, and its threads are sampled."""
+        if shutil.which("javac") is None:
+            self.skipTest("javac is not installed (Debian package default-jdk-headless)")
+        (self.folder / "Loop.java").write_text(
+            "public class Loop { public static void main(String[] a) throws Exception { Thread t = new Thread(() -> { long x = 0; while (true) "
+            "{ x += 3; if (x == -1) System.out.println(x); } }); t.setDaemon(true); t.start(); long sum = 0; long[] n = {0}; "
+            "Runtime.getRuntime().addShutdownHook(new Thread(() -> { System.out.println(n[0] > 10 ? \"fine\" : \"wrong\"); })); "
+            "System.out.println(\"ready\"); for (;;) { byte[] b = new byte[100000]; sum += b.length; Thread.sleep(1); if (sum == n[0]) break; "
+            "++n[0]; } } }\n")
+        self.run_command("javac", "Loop.java")
+        program = self.start("java", "-Xmx64m", "Loop")
+        for number in range(4):
+            self.attach(program, "--duration", "0.3", *(("--sampler", "timer") if number % 2 else ()))
+            self.assertEqual(self.leftovers(program.pid), ([], [], []))
+        program.send_signal(signal.SIGTERM)
+        self.assertEqual(program.communicate(timeout=60)[0].strip(), "fine")
+        self.assertEqual(program.returncode, 128 + signal.SIGTERM)
+
+    def test_a_setuid_program(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can make one")
+        os.chmod(self.folder, 0o777)
+        sleep = self.folder / "sleep"
+        shutil.copy("/bin/sleep", sleep)
+        os.chown(sleep, 65533, 65533)
+        os.chmod(sleep, 0o6755)
+        as_user = ("setpriv", "--reuid", "65532", "--regid", "65532", "--clear-groups")
+        program = subprocess.Popen([*as_user, sleep, "60"])
+        self.addCleanup(program.wait)
+        self.addCleanup(program.kill)
+        self.wait_until(lambda: "\nUid:\t65532\t65533" in pathlib.Path(f"/proc/{program.pid}/status").read_text())
+        said = self.run_command(*as_user, TACHO, "attach", program.pid, "-q", "-o", "n.tacho", code=1)
+        self.one_sentence(said, "user 65532 started the process, which has the rights of user 65533 (setuid)", "sudo tacho attach")
+        self.assertIn("setuid", self.run_command(*as_user, TACHO, "doctor", program.pid, code=1).stdout.decode())
+        # Root may.
+        self.attach(program, "--duration", "0.2")
+        self.assertIsNone(program.poll())
+        self.assertEqual(self.leftovers(program.pid), ([], [], []))
+
+    def test_what_is_only_for_programs_that_tacho_starts(self):
+        program = self.start(THREADS, "3")
+        for words, why in ((("--pmc", "sm__cycles_active.avg"), "counters are for programs that tacho starts"),
+                           (("--pc-sampling",), "PC samples are for programs that tacho starts")):
+            self.one_sentence(self.attach(program, *words, code=1), words[0], why)
+        self.assertEqual(self.end(program), "fine")
 
     def test_doctor_attaches_nothing(self):
         program = self.start(THREADS, "3")

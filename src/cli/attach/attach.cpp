@@ -41,6 +41,23 @@ Status check_options(const TraceRequest& request) {
   return {};
 }
 
+// What cannot be had of a program that runs, and what came of it where it was tried (docs/attach.md).
+Status refuse_counters(int argc, char** argv) {
+  static constexpr std::pair<std::string_view, std::string_view> kOfProfile[] = {
+      {"--pmc",
+       "counters are for programs that tacho starts (tacho profile): begun in a running one they held all its launches "
+       "up for more than 3 s, and failed in graphs"},
+      {"--pc-sampling",
+       "PC samples are for programs that tacho starts (tacho profile --pc-sampling): begun in a running one they came "
+       "to nothing, and one that launched graphs did not live through it"},
+  };
+  for (int i = 1; i < argc; ++i)
+    for (const auto& [option, why] : kOfProfile)
+      if (const std::string_view word = argv[i]; word == option || word.starts_with(std::string(option) + "="))
+        return fail("{}: {}", option, why);
+  return {};
+}
+
 Result<OutputClaim> claim_output(const TraceRequest& trace, pid_t first) {
   if (const format::Writer* const other = writer_of_ending(trace.output); other != nullptr)
     return fail("-o {}: tacho attach writes .tacho, of which tacho export -f {} makes that", trace.output, other->name);
@@ -135,6 +152,7 @@ int run_attach(int argc, char** argv) {
       .type_name("TIME");
   app.add_option("--for-launches", request.launches, "let go after this many launches of kernels").type_name("N");
   const options::Declared declared = options::declare(app, trace_options(), request.trace, refusal);
+  if (const Status good = refuse_counters(argc, argv); !good) return complain(kBadInput, good.error().message);
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   if (refusal) return complain(kBadInput, refusal->message);
   for (const auto& [name, option] : declared)

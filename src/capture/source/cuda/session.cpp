@@ -863,10 +863,14 @@ constinit uint32_t g_tried_in = 0;  // tape::late_session()
 
 void start_late_session() {
   g_tried_in_vain = !start_session();
-  if (!g_tried_in_vain)
+  if (g_tried_in_vain) return;
+  tape::note(event::NoteSeverity::kInfo,
+             "CUDA graphs that the program had made before are recorded node by node, and contexts, streams and "
+             "devices appear when they are used");
+  if (getenv("CUDA_MPS_PIPE_DIRECTORY") != nullptr)
     tape::note(event::NoteSeverity::kInfo,
-               "CUDA graphs that the program had made before are recorded node by node, and contexts, streams and "
-               "devices appear when they are used");
+               "CUDA_MPS_PIPE_DIRECTORY is set in the program: where it shares its GPU with others through MPS, their "
+               "kernels run beside its own and make these longer");
 }
 
 }  // namespace

@@ -291,7 +291,10 @@ Result<std::shared_ptr<const trace::Trace>> open_any(const std::string& path) {
   if (face.folder)
     return fail("{}: a folder without rocprofv3's *_trace.csv or rocpd databases (*.db): there is no trace in it",
                 path);
-  if (face.head.text.starts_with(std::string_view("SQLite format 3\0", 16)))
+  const bool database = face.head.text.starts_with(std::string_view("SQLite format 3\0", 16));
+  if (database && (path.ends_with(".nvvp") || face.head.text.find("CONCURRENT_KERNEL") != std::string::npos))
+    return fail("{}: a profile by nvprof, which tacho does not read: record with nsys or with tacho", path);
+  if (database)
     return fail(
         "{}: a SQLite database, but no .rpd file, no rocpd database and no export of nsys: it lacks their tables",
         path);

@@ -147,6 +147,33 @@ class NsysSqlite(Case):
                       said((self.PID, 77, "server"), (1 << 56 | self.PID, 77, "client"), (99 << 24, 99, "idle"), (99 << 24, 99, "idler")))
         self.assertNotIn("more than one name", said((self.PID, 77, "server"), (self.PID, 77, "server"), (99 << 24, 99, "idle"), (99 << 24, 99, "idler")))
 
+    def test_tables_with_a_version_in_their_names(self):
+        for versions in (("_V2",), ("_V2", "_V10")):
+            renamed = [*[table.replace("CUPTI_ACTIVITY_KIND_KERNEL", f"CUPTI_ACTIVITY_KIND_KERNEL{version}").replace("NVTX_EVENTS", f"NVTX_EVENTS{version}")
+                         for version in versions[-1:] for table in self.TABLES.values()],
+                       *[self.TABLES["NVTX_EVENTS"].replace("NVTX_EVENTS", f"NVTX_EVENTS{version}") for version in versions[:-1]]]
+            self.nsys(renamed, [(sql.replace("KIND_KERNEL", f"KIND_KERNEL{versions[-1]}").replace("NVTX_EVENTS", f"NVTX_EVENTS{versions[-1]}"), values)
+                                for sql, values in self.own_rows()])
+            self.assertEqual(self.query("SELECT k.name, d.duration FROM dispatch d JOIN kernel k ON k.id = d.dim"), [["kernel", "50"]])
+            self.assertEqual(self.query("SELECT count(*) FROM marker"), [["3"]])
+            self.assertNotIn("NVTX_EVENTS", self.run_command(TACHO, "info", "nsys.sqlite").stdout.decode())
+
+    def test_kernels_that_were_not_measured(self):
+        """CUPTI gives them start and end 0."""
+        far = 10**12
+        def rows(first):
+            return [*(row for row in self.own_rows() if "KIND_" not in row[0] and "NVTX" not in row[0] and "OSRT" not in row[0]),
+                    *(("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, 0, 1, 7, ?, ?, 1, 1, NULL, 2, 1, 1, 64, 1, 1)", (start, end, correlation, self.PID))
+                      for start, end, correlation in ((0, 0, 5), (0, 0, 99), (first + 100, first + 150, 6))),
+                    *(("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, 0, ?, ?, 2, 0, NULL)", (first + at, first + at + 10, self.TID, correlation))
+                      for at, correlation in ((20, 5), (50, 6)))]
+        self.nsys(self.TABLES.values(), rows(far))
+        self.assertEqual(self.query("SELECT start, duration FROM dispatch ORDER BY start"), [[str(far + 30), ""], [str(far + 100), "50"]])
+        self.assertIn("2 kernels without times: the profiler did not measure them", " ".join(self.run_command(TACHO, "info", "nsys.sqlite").stdout.decode().split()))
+        # Where the others are near, 0 is a time.
+        self.nsys(self.TABLES.values(), rows(0))
+        self.assertEqual(self.query("SELECT start, duration FROM dispatch ORDER BY start"), [["0", "0"], ["0", "0"], ["100", "50"]])
+
     def nsys(self, tables, rows=()):
         """A file as nsys makes it, with the tables given."""
         path = self.folder / "nsys.sqlite"

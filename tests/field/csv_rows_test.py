@@ -74,6 +74,24 @@ class CsvRows(FieldCase):
             self.assertEqual(self.kernels(file_of(row(1, "k"), row(2, "z"), header=header), "any.csv"), wanted, header[:40])
             self.assertEqual((self.notes, self.losses), ("", {}))
 
+    def test_lines_in_front_of_the_header(self):
+        plain = [row(1, "k"), row(2, "z")]
+        wanted = self.kernels(file_of(*plain))
+        for before, said in (("# my run\n", "1 line before the header is not read"),
+                             ("W20250904 21:02:16.242980 13996 tool.cpp:105] opened\nrun 5, node 7\n\n", "2 lines before the header are not read")):
+            for name in ("t_kernel_trace.csv", "any.csv"):
+                self.assertEqual(self.kernels(before + file_of(*plain), name), wanted)
+                self.assertIn(said, self.notes)
+                self.assertEqual(self.losses, {})
+        self.info(self.written("any.csv", "# text\n" * 21 + file_of(*plain)), code=1)
+        self.assertIn("none of rocprofv3's or rocprof's traces", self.said)
+
+    def test_files_put_together(self):
+        wanted = self.kernels(file_of(*(row(i, "k") for i in range(1, 5))))
+        self.assertEqual(self.kernels(file_of(row(1, "k"), row(2, "k")) + file_of(row(3, "k")) + file_of(row(4, "k"))), wanted)
+        self.assertIn("the header comes 2 times more: files were put together", self.notes)
+        self.assertEqual(self.losses, {})
+
     def test_commas_in_functions(self):
         text = ("Domain,Function,Process_Id,Thread_Id,Correlation_Id,Start_Timestamp,End_Timestamp\n"
                 "MARKER_CORE_RANGE_API,step 1, forward,77,77,1,100,200\nHIP_RUNTIME_API,hipMalloc,77,77,2,300,400\n")

@@ -5,6 +5,7 @@ import io
 import json
 import lzma
 import os
+import sqlite3
 import struct
 import tarfile
 import zipfile
@@ -190,10 +191,48 @@ class Encodings(FieldCase):
                                  ("t.json", b'"hello"', "JSON without events"), ("t.json", bytes(5000), "begins with zeros alone"),
                                  ("sum.csv", b"Time (%),Total Time (ns),Instances,Avg (ns),Name\n50,100,2,50,k\n", "sums by nsys stats"),
                                  ("m.csv", b'"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"\n"0","k","m","","1"\n', "metrics by Nsight Compute"),
+                                 ("g.csv", b"Start (ns),Duration (ns),CorrId,GrdX,Device,Strm,Name\n100,10,1,1,GPU (0),7,k\n", "a table by nsys stats"),
+                                 ("et.json", b'{"schema": "1.1.0-chakra.0.0.4", "nodes": [{"id": 1, "name": "[pytorch|profiler|execution_trace|process]"}]}',
+                                  "an execution trace of PyTorch, which has no times"),
+                                 ("t.txt", b"-----  -----\n Name  Self CPU %  \n-----  -----\naten::mm  10%\n", "a table that torch.profiler printed"),
+                                 ("s.txt", b"main;run;step 12\nmain;run 3\n", "call stacks with counts"),
+                                 ("t.json", b'<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>', "the answer of a server that refused"),
+                                 ("t.json", b'var trace = {"traceEvents": [], "a": 1, "b": 2};', 'no JSON: it begins with "var trace = '),
+                                 ("t.json", b'// mine\n{"traceEvents": []}', 'no JSON: it begins with "// mine"'),
+                                 ("t.json", b'{"traceEvents": {"0": {"ph": "X", "name": "k"}}}', "traceEvents is no list of events"),
+                                 ("t.json", b"[[1, 2, 3], [[0, 0, 0]]]", "a list of JSON that holds no event"),
                                  ("t.csv", b"epoch,loss,accuracy\n1,2,3\n", "a table whose header (epoch,loss,accuracy) is none of"),
                                  ("t.bin", bytes(range(255, 1, -1)), "in no format that tacho reads")):
             self.assertIn(said, self.refused(name, text), name)
         self.assertIn("a report of Nsight Systems", self.refused("r.nsys-rep.gz", gzip.compress(bytes(range(200)))))
+
+    def test_a_profile_by_nvprof_is_named(self):
+        with sqlite3.connect(self.folder / "run.db") as base:
+            base.execute('CREATE TABLE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL (_id_ INTEGER PRIMARY KEY, start INT, "end" INT)')
+        base.close()
+        self.one_sentence(self.run_command(TACHO, "info", "run.db", code=1), "a profile by nvprof, which tacho does not read")
+
+    def test_attributes_of_macos(self):
+        """Finder puts "._NAME" beside each file that it copies to other disks and into archives."""
+        attributes = b"\0\5\x16\7" + bytes(100)
+        archive = zipped({"run/trace.json": TEXT, "__MACOSX/run/._trace.json": attributes.decode("latin-1"), "run/.DS_Store": "\0\0\0\1Bud1"})
+        (self.folder / "run.zip").write_bytes(archive)
+        self.run_command(TACHO, "info", "run.zip")
+        folder = self.folder / "folder"
+        folder.mkdir()
+        (folder / "trace.json").write_text(TEXT)
+        (folder / "._trace.json").write_bytes(attributes)
+        self.assertIn("holds one trace", self.run_command(TACHO, "info", folder, code=1).stderr.decode())
+
+    def test_a_list_that_lost_its_beginning(self):
+        """rocprof leaves ",{...}" where it wrote no bracket."""
+        whole, lost = self.folder / "whole.json", self.folder / "lost.json"
+        events = json.loads(TEXT)["traceEvents"]
+        whole.write_text(json.dumps(events))
+        lost.write_text("".join("," + json.dumps(event) + "\n" for event in events))
+        self.assertEqual(*[self.run_command(TACHO, "stats", path, "--by", "kernel", "--output-format", "csv").stdout for path in (whole, lost)])
+        lost.write_text(',{"args":{"name":"COPY"},"ph":"M","pid":1,"name":"process_name","sort_index":0}\n')
+        self.run_command(TACHO, "info", lost)
 
     def test_damaged_archives(self):
         whole = zipped({"a.json": TEXT})

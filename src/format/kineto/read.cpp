@@ -70,7 +70,7 @@ class Reader {
   bool unescaped_ = false;    // the file's writer does not escape backslashes
   bool seen_events_ = false;  // the document has a list of events
   bool told_early_end_ = false;
-  uint64_t count_ = 0;
+  uint64_t count_ = 0, no_events_ = 0;
   // What the document at hand says about its rank.
   int64_t rank_ = kUnknown;
   std::vector<std::pair<int64_t, imported::DeviceHint>> devices_;
@@ -156,6 +156,7 @@ Status Reader::events(int depth, bool in_list) {
           break;
         }
         rows_.no_event();
+        ++no_events_;
         first = false;
         input_.consume(json.at());
         continue;
@@ -280,7 +281,8 @@ Status Reader::trace_events(int depth) {
   }
   if (c == '{') {
     if (depth >= kDeepest) return shape("traceEvents holds documents within documents");
-    return object(depth + 1);
+    TACHO_TRY(object(depth + 1));
+    return seen_events_ ? Status() : shape("traceEvents is no list of events");
   }
   if (c == '\0') return cut_off();
   std::string text;
@@ -356,8 +358,9 @@ Result<Reader::Behind> Reader::what_follows(bool first) {
   char c = '\0';
   while (true) {
     TACHO_ASSIGN(c, next_character());
-    if (c != '\0' || input_.begin() == input_.end()) break;
-    input_.consume(input_.begin() + 1);  // padding
+    if (c != '\0' && !(first && c == ',')) break;
+    if (input_.begin() == input_.end()) break;
+    input_.consume(input_.begin() + 1);  // padding; a comma whose list lost its beginning
   }
   if (input_.begin() == input_.end()) return Behind::kNothing;
   if (c == '[') return Behind::kDocument;
@@ -403,6 +406,8 @@ Status Reader::run() {
       TACHO_TRY(Status(input_.status()));
       if (!seen_events_) return fail("{}: JSON without traceEvents: not a trace", input_.path());
       TACHO_TRY(further_documents());
+      if (count_ == 0 && no_events_ > 0)
+        return fail("{}: a list of JSON that holds no event: not a trace", input_.path());
       break;
     case Behind::kEvents:
       TACHO_TRY(events(0, false));  // one a line
@@ -422,9 +427,12 @@ Status Reader::run() {
 bool accepts(std::string_view path, std::string_view head, bool folder) {
   if (folder) return false;
   const size_t first = head.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos || (head[first] != '{' && head[first] != '[')) return false;
+  if (first == std::string_view::npos) return false;
+  // rocprof writes ",{...}" where it lost the beginning.
+  const bool lost_beginning = head[first] == ',' && head.substr(first + 1).starts_with('{');
+  if (head[first] != '{' && head[first] != '[' && !lost_beginning) return false;
   const auto has = [&](std::string_view word) { return head.find(word) != std::string_view::npos; };
-  if (has("\"rocprofiler-sdk-tool\"")) return false;
+  if (has("\"rocprofiler-sdk-tool\"") || has("[pytorch|profiler|execution_trace")) return false;
   return has("traceEvents") || has("\"ph\"") || std::ranges::any_of(kDocumentMembers, has) ||
          without_packing(path).ends_with(".json");
 }

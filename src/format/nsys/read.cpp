@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/files/sorted_file.h"
 #include "base/format.h"
 #include "base/number_map.h"
 #include "format/import/origin.h"
@@ -18,6 +19,7 @@
 #include "format/import/times.h"
 #include "format/import/tracker.h"
 #include "format/import/words.h"
+#include "format/json/tokens.h"
 #include "format/nsys/nsys.h"
 #include "format/nsys/words.h"
 #include "format/sqlite/database.h"
@@ -51,6 +53,23 @@ std::string_view without_version(std::string_view name) {
   return name.substr(0, at);
 }
 
+// "NVTX_EVENTS", or the newest of "NVTX_EVENTS_V2", "NVTX_EVENTS_V3" ... where a file has no other.
+const sqlite::StoredTable* newest_table(const sqlite::Database& database, std::string_view name) {
+  if (const sqlite::StoredTable* const own = database.table(name)) return own;
+  const sqlite::StoredTable* newest = nullptr;
+  int64_t most = -1;
+  for (const sqlite::StoredTable& table : database.tables()) {
+    const std::string_view stored = table.name;
+    int64_t version = 0;
+    if (stored.starts_with(name) && stored.substr(name.size()).starts_with("_V") &&
+        json::integer(stored.substr(name.size() + 2), version) && version > most) {
+      newest = &table;
+      most = version;
+    }
+  }
+  return newest;
+}
+
 class Reader {
  public:
   Reader(const sqlite::Database& database, trace::TraceWriter& writer)
@@ -66,6 +85,7 @@ class Reader {
     TACHO_TRY(read_graphs());
     TACHO_TRY(read_copies());
     TACHO_TRY(read_fills());
+    TACHO_TRY(add_unmeasured());
     TACHO_TRY(read_waits());
     TACHO_TRY(read_names_of_markers());
     TACHO_TRY(read_markers());
@@ -91,7 +111,7 @@ class Reader {
   // Calls `take` with each row of a table that the file may lack.
   template <typename Take>
   Status each(std::string_view name, std::initializer_list<std::string_view> columns, Take take) {
-    const sqlite::StoredTable* const table = db_.table(name);
+    const sqlite::StoredTable* const table = newest_table(db_, name);
     if (table == nullptr) return {};
     NamedScan scan(db_, *table, columns);
     while (scan.next()) take(scan);
@@ -130,6 +150,35 @@ class Reader {
                                            .context = context == kUnknown ? 0 : context,
                                            .category = writer_.string("stream")});
     return known;
+  }
+
+  // Device work: a start and end of 0 far from all other times is no measurement.
+  template <event::FactRow R>
+  void work(const R& row) {
+    if (imported::UnmeasuredRows::looks_so(row.start, row.duration)) {
+      any_unmeasured_ = true;
+      return unmeasured_.take(row);
+    }
+    unmeasured_.saw(row.start, row.duration);
+    writer_.add(row);
+  }
+  // It lies at the end of its call, with an unknown duration.
+  Status add_unmeasured() {
+    if (!any_unmeasured_) return {};
+    KeyIndex<int64_t, CallId> ends;
+    TACHO_TRY(each(kCalls, {"end", "globalTid", "correlationId"}, [&](const NamedScan& scan) {
+      if (scan.id(2) != 0 && scan.number(1) != kUnknown && scan.number(0) != kUnknown)
+        ends.add({pid_of(scan.number(1)), scan.id(2)}, scan.number(0));
+    }));
+    TACHO_TRY(ends.finish());
+    std::map<int64_t, int64_t> pids;  // by track
+    for (const auto& [key, track] : streams_)
+      for (const auto& [pid, facts] : facts_)
+        if (tracker_.has_process(pid) && tracker_.process(pid) == key[0]) pids[track] = pid;
+    return unmeasured_.finish(writer_, [&](int64_t track, int64_t correlation) {
+      const auto* const call = correlation != 0 ? ends.find({pids[track], correlation}) : nullptr;
+      return call != nullptr ? call->value : kUnknown;
+    });
   }
 
   Status read_strings() {
@@ -253,63 +302,61 @@ class Reader {
   }
 
   Status read_kernels() {
-    return each(
-        kKernels,
-        {"start",
-         "end",
-         "deviceId",
-         "contextId",
-         "streamId",
-         "correlationId",
-         "globalPid",
-         "demangledName",
-         "mangledName",
-         "registersPerThread",
-         "gridX",
-         "gridY",
-         "gridZ",
-         "blockX",
-         "blockY",
-         "blockZ",
-         "staticSharedMemory",
-         "dynamicSharedMemory",
-         "localMemoryPerThread",
-         "graphNodeId"},
-        [&](const NamedScan& scan) {
-          SpanRead span;
-          if (!timed(Table::kDispatch, scan, span)) return;
-          const int64_t grid[] = {scan.number(10), scan.number(11), scan.number(12)};
-          const int64_t group[] = {scan.number(13), scan.number(14), scan.number(15)};
-          row::Kernel kernel = imported::launch_of(text(scan.number(8) != kUnknown ? scan.number(8) : scan.number(7)),
-                                                   grid, group, false);
-          kernel.registers = scan.number(9);
-          kernel.shared_static = scan.number(16);
-          kernel.shared_dynamic = scan.number(17);
-          kernel.private_bytes = scan.number(18);
-          writer_.add(row::Dispatch{.track = stream(scan.number(6), scan.number(2), scan.number(3), scan.number(4)),
-                                    .start = span.start,
-                                    .duration = span.duration,
-                                    .dim = kernels_.row(writer_, kernel),
-                                    .correlation = scan.id(5),
-                                    .graph_node = scan.id(19)});
-        });
+    return each(kKernels,
+                {"start",
+                 "end",
+                 "deviceId",
+                 "contextId",
+                 "streamId",
+                 "correlationId",
+                 "globalPid",
+                 "demangledName",
+                 "mangledName",
+                 "registersPerThread",
+                 "gridX",
+                 "gridY",
+                 "gridZ",
+                 "blockX",
+                 "blockY",
+                 "blockZ",
+                 "staticSharedMemory",
+                 "dynamicSharedMemory",
+                 "localMemoryPerThread",
+                 "graphNodeId"},
+                [&](const NamedScan& scan) {
+                  SpanRead span;
+                  if (!timed(Table::kDispatch, scan, span)) return;
+                  const int64_t grid[] = {scan.number(10), scan.number(11), scan.number(12)};
+                  const int64_t group[] = {scan.number(13), scan.number(14), scan.number(15)};
+                  row::Kernel kernel = imported::launch_of(
+                      text(scan.number(8) != kUnknown ? scan.number(8) : scan.number(7)), grid, group, false);
+                  kernel.registers = scan.number(9);
+                  kernel.shared_static = scan.number(16);
+                  kernel.shared_dynamic = scan.number(17);
+                  kernel.private_bytes = scan.number(18);
+                  work(row::Dispatch{.track = stream(scan.number(6), scan.number(2), scan.number(3), scan.number(4)),
+                                     .start = span.start,
+                                     .duration = span.duration,
+                                     .dim = kernels_.row(writer_, kernel),
+                                     .correlation = scan.id(5),
+                                     .graph_node = scan.id(19)});
+                });
   }
   // With --cuda-graph-trace=graph nsys has one row for all nodes of a launch.
   Status read_graphs() {
-    return each(
-        kGraphs, {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphId"},
-        [&](const NamedScan& scan) {
-          SpanRead span;
-          if (!timed(Table::kDispatch, scan, span)) return;
-          const row::Kernel shape{.name = writer_.string(fmt::format("CUDA graph {}", scan.id(7))),
-                                  .kind = event::DispatchKind::kGraph,
-                                  .graph = scan.id(7)};
-          writer_.add(row::Dispatch{.track = stream(scan.number(6), scan.number(2), scan.number(3), scan.number(4)),
-                                    .start = span.start,
-                                    .duration = span.duration,
-                                    .dim = kernels_.row(writer_, shape),
-                                    .correlation = scan.id(5)});
-        });
+    return each(kGraphs, {"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "graphId"},
+                [&](const NamedScan& scan) {
+                  SpanRead span;
+                  if (!timed(Table::kDispatch, scan, span)) return;
+                  const row::Kernel shape{.name = writer_.string(fmt::format("CUDA graph {}", scan.id(7))),
+                                          .kind = event::DispatchKind::kGraph,
+                                          .graph = scan.id(7)};
+                  work(row::Dispatch{.track = stream(scan.number(6), scan.number(2), scan.number(3), scan.number(4)),
+                                     .start = span.start,
+                                     .duration = span.duration,
+                                     .dim = kernels_.row(writer_, shape),
+                                     .correlation = scan.id(5)});
+                });
   }
 
   Status read_copies() {
@@ -323,13 +370,13 @@ class Reader {
                   const auto shape =
                       imported::copy_shape(word_of(kDirections, scan.number(8)), device,
                                            word_of(kMemories, scan.number(9)), word_of(kMemories, scan.number(10)));
-                  writer_.add(row::Copy{.track = stream(scan.number(6), scan.number(2), scan.number(3), scan.number(4)),
-                                        .start = span.start,
-                                        .duration = span.duration,
-                                        .dim = copies_.row(writer_, shape),
-                                        .correlation = scan.id(5),
-                                        .bytes = scan.number(7),
-                                        .graph_node = scan.id(11)});
+                  work(row::Copy{.track = stream(scan.number(6), scan.number(2), scan.number(3), scan.number(4)),
+                                 .start = span.start,
+                                 .duration = span.duration,
+                                 .dim = copies_.row(writer_, shape),
+                                 .correlation = scan.id(5),
+                                 .bytes = scan.number(7),
+                                 .graph_node = scan.id(11)});
                 });
   }
 
@@ -343,13 +390,13 @@ class Reader {
                   const row::FillShape shape{.memory = word_of(kMemories, scan.number(10)),
                                              .device = scan.number(2) == kUnknown ? 0 : tracker_.device(scan.number(2)),
                                              .value = scan.number(7)};
-                  writer_.add(row::Fill{.track = stream(scan.number(6), scan.number(2), scan.number(3), scan.number(4)),
-                                        .start = span.start,
-                                        .duration = span.duration,
-                                        .dim = writer_.dimension(shape),
-                                        .correlation = scan.id(5),
-                                        .bytes = scan.number(8),
-                                        .graph_node = scan.id(9)});
+                  work(row::Fill{.track = stream(scan.number(6), scan.number(2), scan.number(3), scan.number(4)),
+                                 .start = span.start,
+                                 .duration = span.duration,
+                                 .dim = writer_.dimension(shape),
+                                 .correlation = scan.id(5),
+                                 .bytes = scan.number(8),
+                                 .graph_node = scan.id(9)});
                 });
   }
 
@@ -485,7 +532,8 @@ class Reader {
   // Rows of tables of events that tacho does not read.
   Status count_unread() {
     for (const sqlite::StoredTable& table : db_.tables()) {
-      const bool read = std::find(std::begin(kRead), std::end(kRead), std::string_view(table.name)) != std::end(kRead);
+      const bool read =
+          std::ranges::any_of(kRead, [&](std::string_view name) { return newest_table(db_, name) == &table; });
       if (read || table.column("start") < 0) continue;
       NamedScan scan(db_, table, {"start"});
       int64_t rows = 0;
@@ -515,6 +563,12 @@ class Reader {
   NumberMap<3> categories_;
   imported::RecentRows<row::Kernel> kernels_;
   imported::RecentRows<row::CopyShape> copies_;
+  struct CallId {
+    int64_t pid, correlation;
+    auto operator<=>(const CallId&) const = default;
+  };
+  imported::UnmeasuredRows unmeasured_;
+  bool any_unmeasured_ = false;
   int64_t unnamed_ = 0;
   std::set<int64_t> renamed_;                   // pids with several names
   int64_t folded_ = 0, folded_pid_ = kUnknown;  // of these: how many have events, the first
@@ -524,7 +578,7 @@ class Reader {
 bool is_export(const sqlite::Database& database) {
   if (database.table("StringIds") == nullptr) return false;
   for (const std::string_view name : kRead)
-    if (database.table(name) != nullptr) return true;
+    if (newest_table(database, name) != nullptr) return true;
   return database.table("TARGET_INFO_SESSION_START_TIME") != nullptr;
 }
 

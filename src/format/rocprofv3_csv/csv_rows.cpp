@@ -98,6 +98,10 @@ bool looks_like_number(std::string_view cell) {
   return whole(cell, value) || parse_number(cell).ok;
 }
 
+bool is_one_of(std::span<const std::string_view> list, std::string_view name) {
+  return std::ranges::find(list, name) != list.end();
+}
+
 std::string rows_are(int64_t rows) {
   return fmt::format("{} row{}", rows, rows == 1 ? "" : "s");
 }
@@ -162,20 +166,39 @@ Result<CsvRows> CsvRows::open(const std::string& path) {
         return got;
       },
       path));
-  bool any = false;
-  do {
-    TACHO_ASSIGN(any, rows.reader_.next(rows.fields_));
-  } while (any && rows.fields_.size() == 1 && rows.fields_[0].empty());
+  TACHO_ASSIGN(const bool any, rows.header());
   if (!any) return fail("{}: it is empty: not one of rocprofv3's files", path);
-  for (const std::string_view name : rows.fields_) rows.columns_.emplace_back(column_name(name));
-  const auto is_one_of = [](const auto& list, std::string_view name) {
-    return std::find(std::begin(list), std::end(list), name) != std::end(list);
-  };
   for (size_t i = 0; i < rows.columns_.size(); ++i) {
     if (is_one_of(kNames, rows.columns_[i])) rows.names_.push_back(i);
     if (is_one_of(kNumbers, rows.columns_[i])) rows.numbers_.push_back(i);
   }
   return rows;
+}
+
+// The first line with names of columns; lines of a log or comments may stand in front of it. Without such a line the
+// first one is the header. False if the file is empty.
+Result<bool> CsvRows::header() {
+  std::vector<std::string> first;
+  for (int64_t line = 0; line <= kMostLinesBefore; ++line) {
+    TACHO_ASSIGN(const bool any, reader_.next(fields_));
+    if (!any) break;
+    if (fields_.size() == 1 && fields_[0].empty()) continue;
+    columns_.clear();
+    for (const std::string_view name : fields_) columns_.emplace_back(column_name(name));
+    const auto known = std::ranges::count_if(columns_, [](const std::string& name) {
+      return is_one_of(kNames, name) || is_one_of(kNumbers, name) || is_one_of(kTexts, name);
+    });
+    if (known >= 2) return true;
+    if (first.empty()) first = columns_;
+    ++lines_before_;
+  }
+  columns_ = std::move(first);
+  lines_before_ = 0;
+  return !columns_.empty();
+}
+
+bool CsvRows::is_header_again() const {
+  return fields_.size() > 1 && std::ranges::equal(fields_, columns_, {}, column_name);
 }
 
 int CsvRows::column(std::string_view name) const {
@@ -205,6 +228,10 @@ Result<bool> CsvRows::next() {
     TACHO_ASSIGN(const bool more, next_record());
     if (!more) return false;
     if (fields_.size() == columns_.size()) {
+      if (is_header_again()) {
+        ++headers_again_;
+        continue;
+      }
       cells_.assign(fields_.begin(), fields_.end());
     } else if (!fit()) {
       if (refused_.rows == 0) refused_cells_ = fields_.size();
@@ -337,6 +364,15 @@ void CsvRows::say(trace::TraceWriter& writer) const {
     writer.note(0, NoteSeverity::kWarning,
                 fmt::format("{}: {} not read: \"{}\" is no time in ns ({})", name(), rows_are(bad_times_.rows),
                             bad_time_, numbered(bad_times_)));
+  if (lines_before_ > 0)
+    writer.note(0, NoteSeverity::kInfo,
+                fmt::format("{}: {} before the header {} not read", name(),
+                            lines_before_ == 1 ? "1 line" : fmt::format("{} lines", lines_before_),
+                            lines_before_ == 1 ? "is" : "are"));
+  if (headers_again_ > 0)
+    writer.note(0, NoteSeverity::kInfo,
+                fmt::format("{}: the header comes {} more: files were put together", name(),
+                            headers_again_ == 1 ? "once" : fmt::format("{} times", headers_again_)));
   if (joined_rows_ > 0)
     writer.note(0, NoteSeverity::kInfo,
                 fmt::format("{}: {} had a {} in an unquoted name", name(), rows_are(joined_rows_),

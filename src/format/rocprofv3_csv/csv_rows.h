@@ -19,6 +19,9 @@ namespace tacho::format::rocprofv3_csv {
 /// "1.5e3"). Numbers above 2^63 wrap, like the ids of queues and memory. False for all else, as "1,000".
 bool whole(std::string_view cell, int64_t& value);
 
+/// So many lines of a log or of comments may stand in front of the header.
+inline constexpr int64_t kMostLinesBefore = 20;
+
 /// rocprofv3's name of a column that an older tool or version calls `name`.
 std::string_view column_name(std::string_view name);
 
@@ -58,6 +61,8 @@ class CsvRows {
 
   explicit CsvRows(CsvReader reader) : reader_(std::move(reader)) {}
   Result<bool> next_record();
+  Result<bool> header();
+  bool is_header_again() const;
   bool fit();
   bool join_name();
   bool drop_index();
@@ -70,7 +75,7 @@ class CsvRows {
   std::vector<std::string> columns_;
   std::vector<size_t> names_, numbers_;  // columns
   std::string joined_;
-  int64_t read_ = 0, joined_rows_ = 0;
+  int64_t read_ = 0, joined_rows_ = 0, lines_before_ = 0, headers_again_ = 0;
   RowCount refused_, bad_times_;
   size_t refused_cells_ = 0;  // of the first refused row
   bool cut_off_ = false;

@@ -909,18 +909,23 @@ bool accepts(std::string_view path, std::string_view head, bool folder) {
     head.remove_prefix(line.size());
     return line;
   };
-  std::string_view line = next_line();
-  std::string text;
-  if (line.starts_with("sep=")) text.append(line).append("\n").append(line = next_line());
-  if (text.empty()) text = line;
-  if (line.find(csv_separator(text)) == std::string_view::npos) return false;
-  CsvReader reader = CsvReader::from_text(std::move(text), std::string(path));
-  std::vector<std::string_view> fields;
-  const auto row = reader.next(fields);
-  if (!row || !*row) return false;
-  std::vector<std::string> columns;
-  for (const std::string_view field : fields) columns.emplace_back(column_name(field));
-  return kind_of_header(columns) != Kind::kNone;
+  const auto is_header = [&](std::string_view line, std::string text) {
+    if (line.find(csv_separator(text)) == std::string_view::npos) return false;
+    CsvReader reader = CsvReader::from_text(std::move(text), std::string(path));
+    std::vector<std::string_view> fields;
+    const auto row = reader.next(fields);
+    if (!row || !*row) return false;
+    std::vector<std::string> columns;
+    for (const std::string_view field : fields) columns.emplace_back(column_name(field));
+    return kind_of_header(columns) != Kind::kNone;
+  };
+  for (int64_t at = 0; at <= kMostLinesBefore && !head.empty(); ++at) {
+    std::string_view line = next_line();
+    std::string text;
+    if (line.starts_with("sep=")) text.append(line).append("\n").append(line = next_line());
+    if (is_header(line, text.empty() ? std::string(line) : std::move(text))) return true;
+  }
+  return false;
 }
 
 std::optional<std::string_view> run_of_part(std::string_view name) {

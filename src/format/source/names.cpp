@@ -24,6 +24,8 @@ bool named_like_perfetto(std::string_view name) {
 }
 
 bool named_like_a_trace(std::string_view name) {
+  // macOS puts a file "._NAME" with attributes beside each that it copies to other disks and into archives.
+  if (name.substr(name.rfind('/') + 1).starts_with("._")) return false;
   return named_like_perfetto(name) ||
          std::ranges::any_of(kEndings,
                              [plain = without_packing(name)](std::string_view e) { return plain.ends_with(e); });

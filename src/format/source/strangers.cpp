@@ -40,7 +40,15 @@ constexpr Known kFirstBytes[] = {
     {"packet{",
      "a Perfetto trace written as text: tacho reads the binary form (protoc --encode=perfetto.protos.Trace)"},
     {"%PDF", "a PDF, no trace"},
+    {"<?xml", "XML, no trace: perhaps the answer of a server that refused the file"},
     {"\x89PNG", "a picture, no trace"},
+};
+
+// What only one tool writes, anywhere in a text's first bytes.
+constexpr Known kWords[] = {
+    {"[pytorch|profiler|execution_trace",
+     "an execution trace of PyTorch, which has no times: tacho reads what torch.profiler writes about the same run"},
+    {"Self CPU %", "a table that torch.profiler printed: tacho reads what its export_chrome_trace() writes"},
 };
 
 // Words of one header line that tell whose table it is.
@@ -51,6 +59,8 @@ struct KnownTable {
 constexpr KnownTable kTables[] = {
     {"Total Time", "Instances", "sums by nsys stats, without the events: write these with nsys export --type sqlite"},
     {"Total Time", "Num Calls", "sums by nsys stats, without the events: write these with nsys export --type sqlite"},
+    {"Start (ns)", "Duration (ns)",
+     "a table by nsys stats: write the events with nsys export --type sqlite, which tacho reads"},
     {"Metric Name", "Metric Value", "metrics by Nsight Compute, no trace"},
     {"TotalDurationNs", "AverageNs", "sums by rocprof, without the events: read the trace beside it"},
 };
@@ -79,6 +89,14 @@ bool is_json_value(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789+-.eE") == std::string_view::npos;
 }
 
+// "main;run;step 42": frames and a count, as scripts for flame graphs read them.
+bool is_folded_stack(std::string_view line) {
+  const size_t count = line.rfind(' ');
+  return count != std::string_view::npos && line.find(';') < count && count + 1 < line.size() &&
+         line.find_first_not_of("0123456789", count + 1) == std::string_view::npos &&
+         line.find_first_of(",\"{") == std::string_view::npos;
+}
+
 }  // namespace
 
 std::string stranger_by_name(std::string_view path) {
@@ -100,7 +118,14 @@ std::string stranger(std::string_view path, std::string_view head) {
   if (text.empty()) return "it holds nothing but white space";
   if (!is_text(text)) return {};
   if (is_json_value(text)) return "JSON without events: not a trace";
+  for (const Known& known : kWords)
+    if (text.find(known.mark) != std::string_view::npos) return known.says;
   const std::string_view line = text.substr(0, text.find_first_of("\r\n"));
+  if (is_folded_stack(line)) return "call stacks with counts, for flame graphs: they have no times";
+  constexpr size_t kShown = 40;
+  if (name.ends_with(".json") && text.front() != '{' && text.front() != '[')
+    return fmt::format("no JSON: it begins with \"{}{}\"", valid_utf8(line.substr(0, kShown)),
+                       line.size() > kShown ? "..." : "");
   if (name.ends_with(".csv") || name.ends_with(".tsv") || std::ranges::count(line, ',') >= 2) return of_csv(line);
   return {};
 }

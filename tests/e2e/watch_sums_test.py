@@ -2,9 +2,10 @@
 """`tacho watch -o FILE.tacho`: the sums of a run, for tacho stats, query and diff."""
 import json
 import os
+import sys
 import unittest
 
-from harness import BUILD, Case, EXAMPLES, TACHO, main, sanitized
+from harness import BUILD, Case, EXAMPLES, SOURCE, TACHO, main, sanitized
 
 DRIVER = BUILD / "tests" / "fake_cuda"
 PROGRAM = DRIVER / "fake_watched"
@@ -93,6 +94,13 @@ class Sums(Case):
         self.watch("exit 9", "-q", "--overwrite", code=9)
         self.one_sentence(self.run_command(TACHO, "watch", "-o", "no/w.tacho", "--", "true", code=125), "no")
         self.assertEqual([name for name in os.listdir(self.folder) if "partial" in name], [])
+
+    def test_many_launches(self):
+        """The short form of bench/watch_long.py: all counts are the driver's, in the JSON and in the file of sums."""
+        said = self.run_command(sys.executable, SOURCE / "bench" / "watch_long.py", BUILD, "3e6", "6", "1").stdout.decode()
+        self.assertIn("launches: 3000000 of 3000000, ", said)
+        self.assertIn("3000000 launches in ", said)
+        self.assertTrue(said.endswith("right\n"), said)
 
     def test_lines_go_where_they_went(self):
         said = self.watch("sleep 0.7", "-q", "--output-format", "json", "--interval", "0.2")

@@ -83,12 +83,18 @@ StoppedProcess::~StoppedProcess() {
   for (const pid_t thread : threads_) let_go(thread);
 }
 
-Status StoppedProcess::stop_thread(pid_t thread) {
+// False: it has ended.
+Result<bool> StoppedProcess::interrupt(pid_t thread) {
   if (ptrace(PTRACE_SEIZE, thread, nullptr, nullptr) != 0) {
-    if (errno == ESRCH) return {};  // it has ended
+    if (errno == ESRCH) return false;
     return fail("the kernel does not let tacho stop thread {}: {}", thread, strerror(errno));
   }
   ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr);
+  return true;
+}
+
+// Waits for a thread that was interrupted.
+Status StoppedProcess::take(pid_t thread) {
   switch (wait_for_stop(thread)) {
     case Stop::kGone:
       return {};
@@ -110,16 +116,23 @@ Result<StoppedProcess> StoppedProcess::stop(pid_t pid) {
   release_late();
   StoppedProcess stopped;
   std::vector<pid_t> seen = g_late;
-  // Those that run may start others meanwhile.
-  for (bool fresh = true; fresh;) {
-    fresh = false;
+  Status result;
+  // All are interrupted before the first is waited for. Those that run may start others meanwhile.
+  for (bool fresh = true; fresh && result;) {
+    std::vector<pid_t> interrupted;
     for (const pid_t thread : threads_of(pid)) {
-      if (std::find(seen.begin(), seen.end(), thread) != seen.end()) continue;
+      if (!result || std::find(seen.begin(), seen.end(), thread) != seen.end()) continue;
       seen.push_back(thread);
-      fresh = true;
-      TACHO_TRY(stopped.stop_thread(thread));
+      const auto there = interrupt(thread);
+      if (there && *there) interrupted.push_back(thread);
+      if (!there) result = tl::unexpected<Error>(there.error());
     }
+    // Also after an error: who was interrupted has to be let go.
+    for (const pid_t thread : interrupted)
+      if (Status taken = stopped.take(thread); !taken && result) result = std::move(taken);
+    fresh = !interrupted.empty();
   }
+  if (!result) return tl::unexpected<Error>(result.error());
   return stopped;
 }
 

@@ -29,7 +29,8 @@ class StoppedProcess {
 
  private:
   StoppedProcess() = default;
-  Status stop_thread(pid_t thread);
+  static Result<bool> interrupt(pid_t thread);
+  Status take(pid_t thread);
   std::vector<pid_t> threads_;
   std::vector<Place> places_;
 };

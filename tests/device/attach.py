@@ -75,6 +75,8 @@ def make_step(kind):
 
 
 def program(kind, steps, profiled):
+    if cores := os.environ.get("ATTACH_CORES"):
+        os.sched_setaffinity(0, {int(core) for core in cores.split(",")})
     import torch
     ended = False
 
@@ -127,8 +129,10 @@ class Running:
 
     def __init__(self, kind, library=None, turns=None, number=0):
         environment = {**os.environ, "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
-        if turns is not None:
-            environment |= {"ATTACH_TURNS": str(turns), "ATTACH_TURN_OF": str(number)}
+        if turns is not None:  # both on the same two processors, one after the other: another processor may be slower
+            all_cores = sorted(os.sched_getaffinity(0))
+            cores = ",".join(map(str, all_cores[2:4] or all_cores))
+            environment |= {"ATTACH_TURNS": str(turns), "ATTACH_TURN_OF": str(number), "ATTACH_CORES": cores}
         if library is not None:
             environment |= {"ATTACH_LISTEN": str(library), "PYTHONPATH": str(pathlib.Path(__file__).resolve().parents[2] / "python")}
         self.process = subprocess.Popen([sys.executable, pathlib.Path(__file__).resolve(), "--program", kind], text=True, env=environment,

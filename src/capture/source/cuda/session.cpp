@@ -818,7 +818,17 @@ void tell_silent_graphs() {
   tape::loss(event::Table::kDispatch, event::LossReason::kVendor, launches);
 }
 
+// A client of several leaves with its subscriber, and nothing of CUPTI's is left (docs/attach.md).
+void tell_what_stays() {
+  if (!has_own_subscriber())
+    tape::note(event::NoteSeverity::kInfo,
+               "CUPTI stays in the program, idle, until the program ends: to finalise it would break CUDA graphs. "
+               "Measured with CUPTI 13.0, loops of graphs are 3 to 11 % slower then, and loops of single launches that "
+               "the host can hardly keep up with about 13 %");
+}
+
 void end_session() {
+  tell_what_stays();
   // First no more records: CUPTI could never hand over all of those that a program makes meanwhile.
   apply_sources(0);
   for (const int kind : {abi::kind::kDevice, abi::kind::kContext, abi::kind::kStream, abi::kind::kName})

@@ -28,6 +28,7 @@ class Ledger:
 
     def __init__(self, path):
         self.kernels, self.copies, self.fills, self.barriers, self.faults, self.unknown = [], [], [], 0, 0, []
+        self.packets = collections.defaultdict(list)  # of each queue in its order: (name, start, end), barriers without a name
         self.counts = []  # in the order in which the counters were read, a dispatch's right behind it
         for line in pathlib.Path(path).read_text().splitlines() if pathlib.Path(path).exists() else []:
             pid, what, *rest = line.split(" ")
@@ -35,6 +36,7 @@ class Ledger:
                 gpu, queue, name, *numbers, how = rest
                 n = [int(number) for number in numbers]
                 self.kernels.append(Kernel(int(pid), int(gpu), int(queue), name, tuple(n[:3]), tuple(n[3:6]), *n[6:10], how))
+                self.packets[pid, gpu, queue].append((name, *n[8:10]))
             elif what in ("copy", "fill"):
                 (self.copies if what == "copy" else self.fills).append(Transfer(int(pid), *map(int, rest)))
             elif what == "count":
@@ -42,10 +44,25 @@ class Ledger:
                 self.counts.append(Count(int(gpu), int(queue), block, *map(int, numbers)))
             elif what == "barrier":
                 self.barriers += 1
+                self.packets[pid, rest[0], rest[1]].append((None, int(rest[2]), int(rest[3])))
             elif what == "fault":
                 self.faults += 1
             else:
                 self.unknown.append(line)
+
+    def between_events(self, name):
+        """The times of launches of the kernel that stand between events as tacho watch puts them there: at least three barriers in a row in
+        front, and one behind. From the end of the last in front to the end of that one, without what two barriers in a row take."""
+        found, floors = [], []
+        for packets in self.packets.values():
+            barriers = 0
+            for at, (what, _, end) in enumerate(packets[:-1]):
+                if what == name and barriers >= 3 and packets[at + 1][0] is None:
+                    found.append(packets[at + 1][2] - packets[at - 1][2])
+                    floors.append(packets[at - 1][2] - packets[at - 2][2])
+                barriers = barriers + 1 if what is None else 0
+        floor = sorted(floors)[len(floors) // 2] if floors else 0
+        return sorted(max(time - floor, 0) for time in found)
 
     def names(self):
         return collections.Counter(kernel.name for kernel in self.kernels)

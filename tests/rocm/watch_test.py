@@ -69,18 +69,20 @@ class Watch(bed.Case):
                 self.assertEqual((self.sums(moment, "kernel"), moment["failed"]), ({"small": 600}, 200))
 
     def test_times_are_those_of_the_bed(self):
-        moment, ledger = self.watch(self.program("watched"), "often", "4000")
+        # A budget that a busy machine does not exceed: else few times stand for all.
+        moment, ledger = self.watch(self.program("watched"), "often", "4000", options=("--budget", "90%"))
         self.assertEqual((self.printed["small"], self.printed["right"]), ("4000", "1"))
         self.assertEqual(self.sums(moment, "kernel"), {"small": 4000, "large": 1000})
         for row in self.rows(moment, "kernel"):
-            self.assertGreaterEqual(row["timed"], 64, row)
+            self.assertGreaterEqual(row["timed"] + row.get("bounds", 0), 64, row)
             self.assertLess(row["timed"], row["count"], row)
-            # The bed's GPU is a thread: on a busy machine the distance of two events contains other programs' time, so it is the
-            # middle that is compared, which for a kernel of below a microsecond is mostly the packets' own.
-            times = sorted(kernel.end - kernel.start for kernel in ledger.kernels if kernel.name == row["name"])
-            middle = times[len(times) // 2]
-            self.assertGreaterEqual(row["p50_ns"], 0.7 * middle - 500, (row, middle))
-            self.assertLessEqual(row["p50_ns"], 1.3 * middle + (20_000 if row["name"] == "small" else 5_000), (row, middle))
+            # The bed's GPU is a thread: on a busy machine the distance of two events contains other programs' time, and the bed's ledger
+            # has it. A bucket is an eighth wide at each side.
+            truth = ledger.between_events(row["name"])
+            self.assertGreaterEqual(len(truth), 64)
+            low, high = truth[len(truth) // 10], truth[len(truth) * 9 // 10]
+            self.assertGreaterEqual(row["p50_ns"], 0.85 * low - 500, (row, truth))
+            self.assertLessEqual(row["p50_ns"], 1.15 * high + 500, (row, truth))
 
     def test_captures_stay_whole(self):
         moment, _ = self.watch(self.program("watched"), "captures")

@@ -14,7 +14,8 @@ using event::WatchTiming;
 
 // The account
 constexpr double kWindow = 0.5;   // seconds with timing
-constexpr double kCalm = 2;       // seconds with timing that say how much N may shrink
+constexpr double kUrgent = 4;     // times what timing may take: N grows at once
+constexpr double kCalm = 2;       // seconds with timing that say how N is to change
 constexpr double kFilled = 0.75;  // so much of what timing may take it is to take
 constexpr double kPatience = 60;  // seconds over the budget
 constexpr uint32_t kHighest = event::kWatchLevels - 1;
@@ -117,22 +118,29 @@ void Governor::account(const WatchLoad& load) {
   allowed_ = std::max(budget_ - counting, budget_ / 4);
   const auto timed = static_cast<double>(std::max<uint64_t>(load.timed - window_->timed, 1)),
              wanted_times = timed + static_cast<double>(load.skipped - window_->skipped);
-  // What it would have been without a limit.
-  const double share = std::max(0.0, load.timing - window_->timing) / window_with_ * wanted_times / timed;
+  // In a window in which the machine did something else times look dear: what they take goes by five windows.
+  if (load.timed > window_->timed || load.skipped == window_->skipped)
+    each_[windows_++ % kWindows] = std::max(0.0, load.timing - window_->timing) / timed;
+  double sorted[kWindows];
+  double* const end = std::copy_n(each_, std::min(windows_, kWindows), sorted);
+  double* const middle = sorted + (end - sorted) / 2;
+  std::nth_element(sorted, middle, end);
+  const double wanted = wanted_times * *middle / window_with_;
   const double one_of = static_cast<double>(load.operations - window_->operations) / wanted_times;
-  calm_timing_ += share * window_with_;
+  calm_timing_ += wanted * window_with_;
   calm_with_ += window_with_;
   window_with_ = 0;
   window_ = load;
-  note_over(load.now, share > budget_ && account_level_ == kHighest, account_over_);
-  if (share > allowed_) {
+  note_over(load.now, wanted > budget_ && account_level_ == kHighest, account_over_);
+  const double mean = calm_timing_ / calm_with_;
+  if (wanted > allowed_ * kUrgent || (calm_with_ >= kCalm && mean > allowed_)) {
     // Rows that are timed more seldom already do not feel the first steps.
-    const double wanted = std::floor(std::log2(std::max(one_of, 1.0)) + std::log2(share / allowed_));
+    const double level = std::floor(std::log2(std::max(one_of, 1.0)) + std::log2(std::max(wanted, mean) / allowed_));
     account_level_ =
-        std::min(kHighest, std::max(account_level_ + 1, static_cast<uint32_t>(std::min(wanted, kHighest * 1.0))));
+        std::min(kHighest, std::max(account_level_ + 1, static_cast<uint32_t>(std::clamp(level, 0.0, kHighest * 1.0))));
   } else if (calm_with_ < kCalm) {
     return;
-  } else if (const double mean = calm_timing_ / calm_with_; account_level_ > 0 && mean < allowed_ * kFilled / 2) {
+  } else if (account_level_ > 0 && mean < allowed_ * kFilled / 2) {
     // Halving N doubles the number of times at most.
     const double steps = std::floor(std::log2(allowed_ * kFilled / std::max(mean, allowed_ / 65536)));
     account_level_ -= std::min(account_level_, static_cast<uint32_t>(steps));

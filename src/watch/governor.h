@@ -80,13 +80,16 @@ class Governor {
   uint64_t random_ = 0x9e3779b97f4a7c15;
 
   // The account
-  double last_ = -1;                        // s, of the last step
-  double window_with_ = 0;                  // s with timing in this window
-  double last_timing_ = 0;                  // s that timing had taken by the last step
-  double allowed_;                          // the share that timing may take
-  std::optional<WatchLoad> window_;         // at its beginning
-  uint32_t account_level_ = 0;              // what the account asks for
-  double calm_timing_ = 0, calm_with_ = 0;  // s that timing took, and s with timing, since the level was looked at
+  double last_ = -1;                 // s, of the last step
+  double window_with_ = 0;           // s with timing in this window
+  double last_timing_ = 0;           // s that timing had taken by the last step
+  double allowed_;                   // the share that timing may take
+  std::optional<WatchLoad> window_;  // at its beginning
+  uint32_t account_level_ = 0;       // what the account asks for
+  static constexpr size_t kWindows = 5;
+  double each_[kWindows] = {};  // s that a time took in the last windows
+  size_t windows_ = 0;
+  double calm_timing_ = 0, calm_with_ = 0;  // s that timing would take, and s with timing, since the last look
   double account_over_ = -1;                // s, since when it is over the budget at the highest level
 
   // The comparison

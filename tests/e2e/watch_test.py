@@ -542,7 +542,6 @@ class Cuda(Watch):
         self.watch("/usr/bin/python3", program, env=environment)
         self.assertEqual(self.result.stdout, plain.stdout)
 
-
     def test_a_function_that_has_another_form_in_cuda_13(self):
         program = self.folder / "synchronize.py"
         program.write_text("import ctypes\n"

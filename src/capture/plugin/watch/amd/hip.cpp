@@ -261,10 +261,10 @@ void read_at_exit() {
 
 // Whether what is put into the stream now becomes a node of a graph rather than work.
 bool captured(Stream stream, bool per_thread) {
-  if (!g_hip.times()) return false;
+  const bool known = g_timer.capturing();
+  if (__builtin_expect(!known && g_unknown_captures.load(std::memory_order_relaxed) == 0, 1)) return false;
   // Behind an error that waits to be asked for, only a capture that is known is worth a call.
-  const bool unknown = g_unknown_captures.load(std::memory_order_relaxed) > 0 && undisturbed();
-  return (unknown || g_timer.capturing()) && is_capturing(stream, per_thread);
+  return g_hip.times() && (known || undisturbed()) && is_capturing(stream, per_thread);
 }
 
 // Names

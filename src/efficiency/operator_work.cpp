@@ -109,9 +109,11 @@ class Inputs {
 // What a node and those below it that have no model of their own did.
 struct Below {
   int64_t ns = 0, kernels = 0;
+  int64_t copied_ns = 0;  // of `ns`: between host and device
   std::vector<OperatorsKernel> of_kernels;
   void add(const Below& other) {
     add_saturating(ns, other.ns);
+    add_saturating(copied_ns, other.copied_ns);
     kernels += other.kernels;
     of_kernels.insert(of_kernels.end(), other.of_kernels.begin(), other.of_kernels.end());
   }
@@ -159,6 +161,7 @@ class Judge {
       Below& own = below[at];
       add_saturating(own.ns, node.work.ns);
       own.kernels += node.work.kernels;
+      add_saturating(own.copied_ns, node.work.host_copy_ns);
       if (at < kernels_.size()) own.of_kernels.insert(own.of_kernels.end(), kernels_[at].begin(), kernels_[at].end());
       if (const auto work = work_of(node, own)) {
         if (own.ns > 0) add(found, at, *work, own);
@@ -273,6 +276,7 @@ class Judge {
     row.calls += node.calls;
     row.kernels += own.kernels;
     add_saturating(row.ns, own.ns);
+    add_saturating(row.copied_ns, own.copied_ns);
     const auto calls = static_cast<double>(node.calls);
     row.flops += calls * work.flops;
     row.bytes += calls * work.bytes;
@@ -326,6 +330,8 @@ void judge(OperatorWork& row) {
   row.lost_ns = std::max(0.0, time - roof);
   if (row.kernels == 0)
     row.why = RoofDoubt::kCopies;
+  else if (100 * static_cast<double>(row.copied_ns) > kMostCopied * time)
+    row.why = RoofDoubt::kPartCopies;
   else if (time / static_cast<double>(row.kernels) < kShortestMean)
     row.why = RoofDoubt::kTooShort;
   else if (*row.percent > kHighest)
@@ -435,6 +441,8 @@ std::string_view to_string(RoofDoubt why) {
       return "no roof";
     case RoofDoubt::kCopies:
       return "copies only";
+    case RoofDoubt::kPartCopies:
+      return "copies and kernels";
     case RoofDoubt::kTooShort:
       return "too short";
     case RoofDoubt::kTooFast:

@@ -21,18 +21,20 @@ namespace tacho::efficiency {
 /// Why an operator is not judged.
 enum class RoofDoubt : uint8_t {
   kJudged,
-  kNoModel,   ///< no model, or the inputs do not tell what its model needs
-  kNoRoof,    ///< the device is not known and nothing in the trace stands in
-  kCopies,    ///< the device copies and runs no kernel
-  kTooShort,  ///< its kernels take less than kShortestMean on average
-  kTooFast,   ///< faster than the roof: shapes, times or caches
-  kOpen,      ///< its traffic is known as a range that holds its time
-  kNoSizes,   ///< it works on lists of tensors whose sizes are not told
-  kNoTypes,   ///< it works on lists of tensors, and its kernels' names tell no type, or several
+  kNoModel,     ///< no model, or the inputs do not tell what its model needs
+  kNoRoof,      ///< the device is not known and nothing in the trace stands in
+  kCopies,      ///< the device copies and runs no kernel
+  kPartCopies,  ///< more than kMostCopied of its time are copies between host and device
+  kTooShort,    ///< its kernels take less than kShortestMean on average
+  kTooFast,     ///< faster than the roof: shapes, times or caches
+  kOpen,        ///< its traffic is known as a range that holds its time
+  kNoSizes,     ///< it works on lists of tensors whose sizes are not told
+  kNoTypes,     ///< it works on lists of tensors, and its kernels' names tell no type, or several
 };
 std::string_view to_string(RoofDoubt why);
 
 inline constexpr double kShortestMean = 10e3;  ///< ns, of a kernel
+inline constexpr double kMostCopied = 5;       ///< percent of an operator's time
 inline constexpr double kHighest = 105;        ///< percent of the roof
 
 /// A kernel that an operator launched: its row and how often.
@@ -47,7 +49,8 @@ struct OperatorWork {
   analysis::OperatorPhase phase = analysis::OperatorPhase::kForward;
   int64_t calls = 0;
   int64_t kernels = 0;
-  int64_t ns = 0;  ///< of the kernels and copies that it, or what it called without a model of its own, launched
+  int64_t copied_ns = 0;  ///< of `ns`: copies between host and device
+  int64_t ns = 0;         ///< of the kernels and copies that it, or what it called without a model of its own, launched
   double flops = 0, bytes = 0, bytes_most = 0;  ///< of all calls
   bool matrix = false;
   Precision precision = Precision::kUnknown;

@@ -236,6 +236,22 @@ class Copies(Efficiency):
                 file.copy("HtoD", 64 << 20, 1500)
         self.assertEqual(self.operators(file.write(self.folder / "t.json"))[0]["NotJudged"], "copies only")
 
+    def test_copies_to_the_host_are_not_the_kernels_time(self):
+        # Half of the calls copy on the device, at 80 % of its memory's rate, half to the host: one name, and equal shapes.
+        def copies(plant):
+            file = TorchFile()
+            for _ in range(20):
+                with file.op("aten::copy_", [[1 << 24], [1 << 24], []], ["float", "float", "Scalar"], ["", "", "False"]):
+                    file.kernel("void at::native::vectorized_elementwise_kernel<4, direct_copy_kernel_cuda>", 2 * 4 * (1 << 24) / 3.35e12 / 0.8 * 1e6, 8192)
+                if plant:
+                    with file.op("aten::copy_", [[1 << 24], [1 << 24], []], ["float", "float", "Scalar"], ["", "", "False"]):
+                        file.copy("DtoH", 64 << 20, 2600)
+            return file.write(self.folder / "c.json")
+        row = self.operators(copies(False))[0]
+        self.assertEqual((row["NotJudged"], round(float(row["PercentOfRoof"]))), ("", 80))
+        self.assertEqual(self.operators(copies(True))[0]["NotJudged"], "copies and kernels")
+        self.assertIsNone(self.finding(self.folder / "c.json"))
+
 
 class Planted(Efficiency):
     HALF = ["c10::BFloat16", "c10::BFloat16"]

@@ -631,6 +631,7 @@ class OperatorSweep {
       work.ns = row.duration != kUnknown && row.duration > 0 ? row.duration : 0;
       work.kernels = dispatch ? 1 : 0;
       work.bytes = row.bytes != kUnknown ? row.bytes : 0;
+      if (row.table == Table::kCopy && crosses_the_link(row.dim)) work.host_copy_ns = work.ns;
       work.launches = call != nullptr && !call->counted ? 1 : 0;
       if (call != nullptr) call->counted = true;
       const OperatorCall* operation = call != nullptr && call->operation.node != 0 ? &call->operation : nullptr;
@@ -664,6 +665,12 @@ class OperatorSweep {
     tree_.forgotten = calls_.forgotten();
     TACHO_TRY(cursor.status());
     return host.status();
+  }
+
+  // Whether a copy goes between host and device.
+  bool crosses_the_link(int64_t shape) const {
+    const auto direction = trace::cell<column::CopyShape::direction>(trace_, shape);
+    return direction == event::CopyDirection::kHostToDevice || direction == event::CopyDirection::kDeviceToHost;
   }
 
   // Graphs whose launch is one span

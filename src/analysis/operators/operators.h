@@ -39,10 +39,12 @@ std::string_view to_string(OperatorPhase phase);
 struct DeviceWork {
   int64_t ns = 0;  ///< summed over kernels, copies and fills
   int64_t kernels = 0;
-  int64_t launches = 0;  ///< API calls that caused it
-  int64_t bytes = 0;     ///< of copies and fills
+  int64_t launches = 0;      ///< API calls that caused it
+  int64_t bytes = 0;         ///< of copies and fills
+  int64_t host_copy_ns = 0;  ///< of `ns`: copies between host and device
   void add(const DeviceWork& other) {
     add_saturating(ns, other.ns);
+    add_saturating(host_copy_ns, other.host_copy_ns);
     kernels += other.kernels;
     launches += other.launches;
     add_saturating(bytes, other.bytes);

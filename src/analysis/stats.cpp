@@ -511,18 +511,25 @@ Result<std::vector<DeviceBusy>> device_busy(const trace::Trace& trace) {
 
 namespace {
 
-std::vector<std::string> counted_sentences(const trace::Trace& trace, bool filtered) {
-  std::map<std::pair<int64_t, int64_t>, int64_t> counts;  // (reason, table)
+// How many rows, by reason and table; nothing where the file is damaged.
+std::optional<std::map<std::pair<int64_t, int64_t>, int64_t>> counted_losses(const trace::Trace& trace) {
+  std::map<std::pair<int64_t, int64_t>, int64_t> counts;
   std::vector<int64_t> table, reason, count;
   for (size_t chunk = 0; chunk < trace.chunks(Table::kLoss).size(); ++chunk) {
     if (!trace.decode(Table::kLoss, chunk, column::Loss::table, table) ||
         !trace.decode(Table::kLoss, chunk, column::Loss::reason, reason) ||
         !trace.decode(Table::kLoss, chunk, column::Loss::count, count))
-      return {"the counts of losses in this file are damaged"};
-    for (size_t i = 0; i < table.size(); ++i) counts[{reason[i], table[i]}] += count[i];
+      return std::nullopt;
+    for (size_t i = 0; i < table.size(); ++i) add_saturating(counts[{reason[i], table[i]}], count[i]);
   }
+  return counts;
+}
+
+std::vector<std::string> counted_sentences(const trace::Trace& trace, bool filtered) {
+  const auto counts = counted_losses(trace);
+  if (!counts) return {"the counts of losses in this file are damaged"};
   std::vector<std::string> sentences;
-  for (const auto& [key, number] : counts) {
+  for (const auto& [key, number] : *counts) {
     const auto because = static_cast<event::LossReason>(key.first);
     if (because == event::LossReason::kNoTimer || because == event::LossReason::kUnrecorded) {
       const bool threads = because == event::LossReason::kNoTimer;
@@ -548,6 +555,15 @@ std::vector<std::string> counted_sentences(const trace::Trace& trace, bool filte
 }
 
 }  // namespace
+
+int64_t lost_rows(const trace::Trace& trace, Table table) {
+  int64_t lost = 0;
+  if (const auto counts = counted_losses(trace))
+    for (const auto& [key, number] : *counts)
+      if (key.second == static_cast<int64_t>(table) && key.first != static_cast<int64_t>(event::LossReason::kFiltered))
+        add_saturating(lost, number);
+  return lost;
+}
 
 std::vector<std::string> loss_sentences(const trace::Trace& trace) {
   return counted_sentences(trace, false);

@@ -97,6 +97,8 @@ Result<std::vector<DeviceBusy>> device_busy(const trace::Trace& trace);
 
 /// One sentence for each kind of loss; empty when the trace is complete.
 std::vector<std::string> loss_sentences(const trace::Trace& trace);
+/// Rows of a table that the recording lost, as far as that was counted; what filters and pauses left out is no loss.
+int64_t lost_rows(const trace::Trace& trace, event::Table table);
 /// One sentence for each table whose rows the user's filters or pauses excluded, which is no loss.
 std::vector<std::string> filter_sentences(const trace::Trace& trace);
 

@@ -372,8 +372,13 @@ std::vector<std::string> memory_findings(const MemoryPlace& place, const MemoryR
   return out;
 }
 
-std::vector<std::string> memory_doubts(const MemoryPlace& place) {
+std::vector<std::string> memory_doubts(const MemoryPlace& place, const MemoryReport& report) {
   std::vector<std::string> out;
+  if (report.lost > 0)
+    out.push_back(
+        fmt::format("The recording lost {} (tacho info says why): what is live is what the others tell, what was "
+                    "never freed may have been, and nothing is said of memory that grows.",
+                    times(report.lost, "allocation or free", "allocations and frees")));
   if (place.before_frees > 0)
     out.push_back(fmt::format(
         "{} of memory that was allocated before the recording{}.", times(place.before_frees, "free", "frees"),

@@ -45,6 +45,6 @@ std::vector<std::string> memory_sentences(const MemoryPlace& place, int64_t zero
 /// What looks wrong: a peak that one temporary makes, memory that grows, fragmentation, activations.
 std::vector<std::string> memory_findings(const MemoryPlace& place, const MemoryReport& report);
 /// What the rows do not add up to.
-std::vector<std::string> memory_doubts(const MemoryPlace& place);
+std::vector<std::string> memory_doubts(const MemoryPlace& place, const MemoryReport& report);
 
 }  // namespace tacho::analysis

@@ -38,7 +38,8 @@ MemoryFaults memory_faults(const MemoryPlace& place, const MemoryReport& report)
   }
   // What grows does so in most parts of the recording, and not in the last alone.
   constexpr int64_t kFewestSteps = 4;
-  if (!out.by_steps || out.parts >= kFewestSteps)
+  // Where frees were lost, memory seems to stay.
+  if (report.lost == 0 && (!out.by_steps || out.parts >= kFewestSteps))
     for (const MemoryOwner& owner : memory_owners(place, MemoryBy::kOwner))
       if (owner.steps >= std::max<int64_t>(3, out.parts * 3 / 4) && at(owner, 1).bytes >= place.peak / 1000)
         out.growing.push_back({who(owner), at(owner, 1).bytes, owner.steps});

@@ -16,6 +16,7 @@
 
 #include "analysis/memory/curve.h"
 #include "analysis/memory/lines.h"
+#include "analysis/stats.h"
 #include "base/saturating.h"
 #include "trace/read/rows.h"
 
@@ -374,6 +375,7 @@ Result<MemoryReport> memory_report(const trace::Trace& trace, const MemoryOption
   if (options.moments.size() > 16) return fail("more than 16 moments");
   MemoryCurves curves(trace);
   TACHO_TRY(curves.read(options.buckets, report));
+  report.lost = lost_rows(trace, Table::kAllocation);
   if (report.places.empty()) return report;
   TACHO_ASSIGN(std::vector<int64_t> steps, step_begins(trace));
   report.steps = static_cast<int64_t>(steps.size());

@@ -73,6 +73,7 @@ struct MemoryReport {
   std::vector<MemoryPlace> places;  ///< by peak, highest first; those beneath an allocator come last
   int64_t from = 0, to = 0;         ///< trace time of the first and the last allocation
   int64_t steps = 0;                ///< of training, as markers tell; 0 = no markers tell
+  int64_t lost = 0;                 ///< allocations and frees that the recording lost
 };
 
 }  // namespace tacho::analysis

@@ -106,7 +106,7 @@ void add_memory(report::Sections& out, const MemoryPlace& place, const MemoryRun
   const std::vector<std::string> findings = analysis::memory_findings(place, run.report);
   if (!findings.empty()) out.line("");
   for (const std::string& sentence : findings) out.painted_sentence(sentence, report::Paint::kYellow);
-  const std::vector<std::string> doubts = analysis::memory_doubts(place);
+  const std::vector<std::string> doubts = analysis::memory_doubts(place, run.report);
   if (!doubts.empty()) out.line("");
   for (const std::string& sentence : doubts) out.sentence(sentence);
 }
@@ -159,7 +159,7 @@ int show_memory(const MemoryRun& run, const MemoryRequest& request, const report
     std::vector<std::string> notes;
     for (const MemoryPlace* const place : *places) {
       for (Answer& each : memory_tables(*place, run, request)) answers.push_back(std::move(each));
-      for (std::string& note : analysis::memory_doubts(*place)) notes.push_back(place->name + ": " + note);
+      for (std::string& note : analysis::memory_doubts(*place, run.report)) notes.push_back(place->name + ": " + note);
       for (std::string& note : analysis::memory_findings(*place, run.report))
         notes.push_back(place->name + ": " + note);
     }

@@ -80,7 +80,7 @@ Result<std::string> memory_tables(const Run& run) {
         .member("peak_at", place.peak_time - run.t0());
     put_sentences(json, "sentences", analysis::memory_sentences(place, run.t0()));
     put_sentences(json, "findings", analysis::memory_findings(place, report));
-    put_sentences(json, "doubts", analysis::memory_doubts(place));
+    put_sentences(json, "doubts", analysis::memory_doubts(place, report));
     json.name("curve").begin_array();
     for (const auto& bucket : place.curve) {
       json.begin_array().value(bucket.live);

@@ -63,11 +63,31 @@ TEST(Memory, SumsThatDoNotFollowAreGaps) {
   made.allocate(10, 1, 100, 100);
   made.allocate(20, 2, 100, 900);  // an event of 700 bytes is missing
   made.free(30, 2, 100, 800);
-  const MemoryPlace place = made.report().places[0];
+  const MemoryReport report = made.report();
+  const MemoryPlace& place = report.places[0];
   EXPECT_EQ(place.gaps, 1);
   EXPECT_EQ(place.peak, 900);
   EXPECT_EQ(place.end, 800);
-  EXPECT_EQ(memory_doubts(place).size(), 1u);
+  EXPECT_EQ(memory_doubts(place, report).size(), 1u);
+}
+
+TEST(Memory, LostRecordsAreSaid) {
+  const auto read = [](int64_t lost, event::LossReason reason) {
+    MemoryMaker made;
+    for (int64_t i = 0; i < 80; ++i) made.allocate(10 + i, 1 + i, 1 << 20);  // in each part of the recording
+    if (lost > 0) made.writer->lose(made.process, event::Table::kAllocation, reason, lost);
+    return made.report();
+  };
+  const MemoryReport whole = read(0, event::LossReason::kPoolFull), part = read(7, event::LossReason::kPoolFull);
+  EXPECT_EQ(whole.lost, 0);
+  EXPECT_EQ(memory_findings(whole.places[0], whole).size(), 1u) << "it grows";
+  EXPECT_TRUE(memory_doubts(whole.places[0], whole).empty());
+  EXPECT_EQ(part.lost, 7);
+  EXPECT_TRUE(memory_findings(part.places[0], part).empty()) << "the frees may be among what is lost";
+  ASSERT_EQ(memory_doubts(part.places[0], part).size(), 1u);
+  EXPECT_EQ(memory_doubts(part.places[0], part)[0].find("The recording lost 7 allocations and frees"), 0u);
+  // What the user left out is no loss.
+  EXPECT_EQ(read(7, event::LossReason::kFiltered).lost, 0);
 }
 
 TEST(Memory, WhatAnAllocatorTookComesLastAndHasNoCategories) {
@@ -118,12 +138,13 @@ TEST(Memory, AddressesUsedAgainAndSizesThatAreUnknown) {
   made.allocate(20, 1, 300);
   made.allocate(30, 2, kUnknown);
   made.free(40, 3, kUnknown);
-  const MemoryPlace place = made.report().places[0];
+  const MemoryReport report = made.report();
+  const MemoryPlace& place = report.places[0];
   EXPECT_EQ(place.peak, 300);
   EXPECT_EQ(place.reused, 1);
   EXPECT_EQ(place.unsized, 1);
   EXPECT_EQ(place.unsized_frees, 1);
-  EXPECT_EQ(memory_doubts(place).size(), 3u);
+  EXPECT_EQ(memory_doubts(place, report).size(), 3u);
 }
 
 TEST(Memory, OutOfMemoryChangesNoSum) {

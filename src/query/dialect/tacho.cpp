@@ -118,7 +118,7 @@ Relation relation_of(const event::TableInfo& info, const std::shared_ptr<TraceFa
 
 // A row for each series and period of a file of `tacho watch` (analysis/sums/names.h): sums instead of rates.
 constexpr const char* kWatchSums = R"(watch_sums AS
-WITH period AS (SELECT reading.start AS start, reading.value AS seconds
+WITH period AS MATERIALIZED (SELECT reading.start AS start, reading.value AS seconds
                 FROM reading JOIN track ON track.id = reading.track WHERE track.category = 'watch.period')
 SELECT reading.start AS start, CAST(round(reading.start + seconds * 1e9) AS INTEGER) AS "end", seconds,
   substr(track.category, 7) AS kind, counter.text AS name,

@@ -1,6 +1,7 @@
 // Writing and keeping sums (file.h).
 #include "watch/sums/file.h"
 
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -189,6 +190,7 @@ void SumKeeper::loop() {
     facts.clocks.push_back(sample_clocks());
     facts.notes.emplace_back("The program is still being watched: later sums follow.");
     written_ = write_sums(path_, periods_, facts, false);
+    malloc_trim(0);  // what the writer took would stay with this thread for days
     next_file = raw_now() + std::max(60 * kSecond, kRest * (raw_now() - now));
   }
 }

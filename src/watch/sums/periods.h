@@ -40,8 +40,8 @@ struct SumPeriod {
 };
 
 struct PeriodLimits {
-  size_t second_rows = 64, minute_rows = 128, hour_rows = 256;  ///< of kernels and graphs; others share a row
-  size_t hour_sums = 1'000'000;                                 ///< beyond them, 24 of the oldest periods become one
+  size_t second_rows = 32, minute_rows = 128, hour_rows = 256;  ///< of kernels and graphs; others share a row
+  size_t hour_sums = 128'000;                                   ///< beyond them, 24 of the oldest periods become one
   int64_t seconds_kept = 3600, minutes_kept = 86400;            ///< s
 };
 

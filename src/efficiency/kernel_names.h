@@ -32,8 +32,8 @@ bool moves_layout(std::string_view kernel);
 /// _BBS_, nvjet_tst. kUnknown for others.
 Precision elements_of(std::string_view kernel);
 
-/// The elements of the lists that a kernel works on: multi_tensor_apply's by the type of its functor, those that cat joins
-/// by their size. A copy into another type has two: of the list that is written and of the one that is read.
+/// The elements of the lists that a kernel works on: multi_tensor_apply's by the type of its functor, those that cat
+/// joins by their size. A copy into another type has two: of the list that is written and of the one that is read.
 struct ListElements {
   ElementType first, second;
   bool known() const { return first.bytes > 0; }

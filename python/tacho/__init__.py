@@ -1,8 +1,8 @@
 """tacho for Python programs: markers that cost next to nothing without a profiler, and traces as frames of pandas or polars."""
-from .markers import (active, flush, mark, name_thread, pause, range, range_pop, range_push, range_start, range_stop,
+from .markers import (active, flush, keep, mark, name_thread, pause, range, range_pop, range_push, range_start, range_stop,
                       resume)
 
-__all__ = ["Error", "active", "flush", "listen", "mark", "name_thread", "open", "pause", "range", "range_pop", "range_push", "range_start",
+__all__ = ["Error", "active", "flush", "keep", "listen", "mark", "name_thread", "open", "pause", "range", "range_pop", "range_push", "range_start",
            "range_stop", "resume", "snapshot", "start", "stop", "trigger"]
 
 

@@ -32,23 +32,40 @@ def use(path):
     _used = path
 
 
+def _opened(path):
+    """The library at this path, or the preloaded one (None), if it does something in this process."""
+    # PyDLL: the calls take nanoseconds, releasing and taking the interpreter lock would take longer.
+    try:
+        library = ctypes.PyDLL(path)
+        get = library.tacho_get_functions
+    except (AttributeError, OSError):
+        return None
+    get.argtypes, get.restype = [ctypes.c_uint32], ctypes.c_void_p
+    return library if get(1) else None
+
+
+def keeper():
+    """tacho_keep() of the library that keeps or records something in this process now; None if there is none."""
+    try:
+        try:
+            library = ctypes.CDLL("libtacho-watch.so", os.RTLD_LAZY | os.RTLD_NOLOAD)
+        except OSError:
+            library = load()
+        function = library.tacho_keep
+    except AttributeError:
+        return None
+    function.argtypes, function.restype = [ctypes.c_char_p], None
+    return function
+
+
 def load(preloaded=False):
     """The library with its functions declared; None in a process that is not traced. preloaded: only where tacho has
     loaded it already."""
-    # PyDLL: the calls take nanoseconds, releasing and taking the interpreter lock would take longer.
-    try:
-        library = ctypes.PyDLL(None)
-        library.tacho_get_functions
-    except (AttributeError, OSError):
-        path = _used or os.environ.get("TACHO_LIBRARY", "")
-        if preloaded or not path.startswith("/"):
-            return None
-        try:
-            library = ctypes.PyDLL(path)
-        except OSError:
-            return None
-    library.tacho_get_functions.argtypes, library.tacho_get_functions.restype = [ctypes.c_uint32], ctypes.c_void_p
-    if not library.tacho_get_functions(1):
+    path = _used or os.environ.get("TACHO_LIBRARY", "")
+    library = _opened(None)
+    if library is None and not preloaded and path.startswith("/"):
+        library = _opened(path)
+    if library is None:
         return None
     text, pointer, number = ctypes.c_char_p, ctypes.POINTER(Attributes), ctypes.c_uint64
     for name, arguments, result in (

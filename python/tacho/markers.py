@@ -14,10 +14,10 @@ belong to one thread; start and stop may be on different ones. The functions are
 import ctypes
 import functools
 
-from .library import attributes, load
+from .library import attributes, keeper, load
 
 __all__ = ["active", "mark", "range_push", "range_pop", "range_start", "range_stop", "range", "pause", "resume", "flush",
-           "name_thread"]
+           "name_thread", "keep"]
 
 
 _library = load()
@@ -117,6 +117,14 @@ else:
     def name_thread(name):
         """Names the calling thread in the trace."""
         _library.tacho_name_thread(_bytes(name))
+
+
+def keep(why):
+    """Under `tacho watch --keep`: tacho writes what has been kept of the last seconds into a file, of which `why` is the reason, while
+    the program goes on. In a trace it is a mark. tacho watch may come while the program runs, so it is looked for in each call."""
+    function = keeper()
+    if function is not None:
+        function(_bytes(why))
 
 
 class range:  # noqa: A001 - the name is the point; within this module the built-in is not needed

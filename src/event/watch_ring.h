@@ -17,7 +17,7 @@ namespace tacho::event {
 
 /// What the ring's path has behind that of the table.
 inline constexpr const char* kWatchRingEnding = ".ring";
-inline constexpr uint64_t kWatchRingMagic = 0x3167697274617774;  // "twatrig1"
+inline constexpr uint64_t kWatchRingMagic = 0x3267697274617774;  // "twatrig2"
 inline constexpr uint32_t kWatchCalls = 512;
 inline constexpr uint32_t kWatchObjects = 512;
 inline constexpr uint32_t kWatchNoRow = 0xffffffff;
@@ -35,14 +35,19 @@ enum class WatchRecordKind : uint8_t {
   kFree,      ///< object: the address or handle
   kCall,      ///< any other call that failed
   kPush,      ///< a range of the program's begins; text[] has the beginning of its name
-  kPop,       ///< the newest range of the thread ends
+  kPop,       ///< the newest range of the thread in its domain ends
+  kStart,     ///< a range that any thread may end, as kPush; its number is the record's ticket
+  kStop,      ///< the range `of` ends
   kMark,      ///< text[] has the beginning of its text
   kText,      ///< further text of the record before it, in start, text and context
   kTrigger,   ///< the program asks for a file; text[] as for kMark
+  kCollective,  ///< the process called a collective, or joined a communicator (call = 0). object: the communicator, the
+                ///< same number for all its ranks; amount: the collective's number; context: ranks << 32 | rank, 0
+                ///< ranks: not told
 };
 
 // Flags of kWait and kWork: when the call has returned, the work of its queue or stream, or all of the process, has
-// ended. Those of kPush, kMark and kTrigger: how many records of kText follow.
+// ended. Those of kPush, kStart, kMark and kTrigger: how many records of kText follow.
 inline constexpr uint8_t kWatchWaitsForQueue = 1, kWatchWaitsForAll = 2;
 
 /// One record. Times are the host's: ticks of the clock that the header names.
@@ -54,26 +59,26 @@ struct WatchRecord {
       uint64_t end;
       union {
         uint64_t object;
-        uint64_t of;  ///< kTimes: a ticket
+        uint64_t of;  ///< kTimes, kStop: a ticket
       };
       uint64_t amount;
     };
     char text[kWatchMarkTextBytes];
   };
   uint64_t
-      context;   ///< kWork, kAllocate: what the stream or the memory belongs to, 0 = not told; kMark, kPush: bytes of
-                 ///< the whole text
+      context;   ///< kWork, kAllocate: what the stream or the memory belongs to, 0 = not told; kPush, kStart, kMark,
+                 ///< kTrigger: bytes of the whole text
   uint32_t row;  ///< of the table of sums; kWatchNoRow = none
   uint32_t tid;
   uint16_t process;  ///< index in WatchTable::processes
-  uint16_t call;     ///< index of its name, from 1
+  uint16_t call;     ///< index of its name, from 1; of a marker: of its domain's name, 0 = none
   WatchRecordKind kind;
   uint8_t flags;
   int16_t result;  ///< of the call, as its API defines it
 };
 static_assert(sizeof(WatchRecord) == 64);
 
-/// The name of an API's function.
+/// The name of an API's function, or of a domain of markers.
 struct WatchCall {
   std::atomic<uint32_t> state;  ///< WatchRow::State
   uint32_t domain;              ///< event::Domain

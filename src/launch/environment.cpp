@@ -12,6 +12,7 @@
 #include "base/environment_block.h"
 #include "base/format.h"
 #include "base/job_rank.h"
+#include "vendor/told_events.h"
 #include "vendor/vendor.h"
 
 extern char** environ;
@@ -27,19 +28,21 @@ void prepend(EnvironmentBlock& variables, const char* name, const std::string& l
 void add_layer(EnvironmentBlock& variables, const std::string& library) {
   prepend(variables, "OPENCL_LAYERS", library);
 }
+// `done`: what is not done with the source's events then.
+void set_unless_taken(EnvironmentBlock& variables, const vendor::Injection& way, const std::string& library,
+                      std::string_view done, std::vector<std::string>& notes) {
+  const std::string value = variables.get(way.variable);
+  if (value.empty() || value == library)
+    variables.set(way.variable, library);
+  else
+    notes.push_back(
+        fmt::format("{} is already set to {}: left alone, so {} is not {}", way.variable, value, way.source, done));
+}
 
 }  // namespace
 
 std::vector<std::string> target_environment(const EnvironmentOptions& options, std::vector<std::string>& notes) {
   EnvironmentBlock variables(environ);
-  const auto set_unless_taken = [&](const char* name, std::string_view source) {
-    const std::string value = variables.get(name);
-    if (value.empty() || value == options.names.library) {
-      variables.set(name, options.names.library);
-    } else {
-      notes.push_back(fmt::format("{} is already set to {}: left alone, so {} is not traced", name, value, source));
-    }
-  };
   if (options.inject) {
     variables.set("TACHO_POOL", options.pool);
     variables.set("TACHO_LIBRARY", options.names.library);
@@ -48,7 +51,7 @@ std::vector<std::string> target_environment(const EnvironmentOptions& options, s
     for (const vendor::Vendor* const vendor : vendor::vendors()) {
       for (const vendor::Injection& way : vendor->injections())
         if (way.kind == vendor::Injection::Kind::kSole)
-          set_unless_taken(way.variable, way.source);
+          set_unless_taken(variables, way, options.names.library, "traced", notes);
         else
           prepend(variables, way.variable, options.names.library);
       vendor->prepare(variables, options.names.library);
@@ -59,11 +62,15 @@ std::vector<std::string> target_environment(const EnvironmentOptions& options, s
 }
 
 std::vector<std::string> watched_environment(const LibraryNames& names, std::string_view variable,
-                                             std::string_view value) {
+                                             std::string_view value, bool keeps, std::vector<std::string>& notes) {
   EnvironmentBlock variables(environ);
   prepend(variables, "LD_PRELOAD", names.preload);
   add_layer(variables, names.library);
-  for (const vendor::Vendor* const vendor : vendor::vendors()) vendor->prepare(variables, names.library);
+  for (const vendor::Vendor* const vendor : vendor::vendors()) {
+    for (const vendor::Injection& way : vendor->injections())
+      if (keeps && vendor::tells_events(way)) set_unless_taken(variables, way, names.library, "kept", notes);
+    vendor->prepare(variables, names.library);
+  }
   variables.set(variable, value);
   return variables.entries();
 }

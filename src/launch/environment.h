@@ -23,9 +23,10 @@ struct EnvironmentOptions {
 std::vector<std::string> target_environment(const EnvironmentOptions& options, std::vector<std::string>& notes);
 
 /// This process's environment, in which another library than libtacho.so is preloaded and is a layer of compute APIs
-/// whose loader has layers; and `variable` with its value, by which that library finds tacho.
+/// whose loader has layers; and `variable` with its value, by which that library finds tacho. `keeps`: it also records
+/// single events, so that markers lead to it; `notes` says which do not.
 std::vector<std::string> watched_environment(const LibraryNames& names, std::string_view variable,
-                                             std::string_view value);
+                                             std::string_view value, bool keeps, std::vector<std::string>& notes);
 
 /// Names and values of the variables that a trace records: an allow-list without secrets, including launchers' ranks.
 std::vector<std::pair<std::string, std::string>> recorded_environment();

@@ -8,8 +8,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include "attach/intruder.h"
@@ -33,11 +38,30 @@ bool same_file(const std::string& one, const std::string& other) {
   return stat(one.c_str(), &a) == 0 && stat(other.c_str(), &b) == 0 && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
 
+// How a process ended, while its parent has not asked yet: a status as wait() gives it.
+std::optional<int> status_of(const TargetFacts& facts) {
+  std::ifstream file(fmt::format("/proc/{}/stat", facts.pid));
+  std::string text;
+  if (!std::getline(file, text) || text.rfind(')') == std::string::npos) return std::nullopt;
+  std::istringstream words(text.substr(text.rfind(')') + 1));
+  std::vector<std::string> fields{std::istream_iterator<std::string>(words), {}};
+  // From field 3 on: the state, ... 22: when it was started, ... 52: its status.
+  constexpr size_t kState = 0, kStarted = 19, kStatus = 49;
+  int status = 0;
+  if (fields.size() <= kStatus || fields[kState] != "Z" || fields[kStarted] != fmt::format("{}", facts.started))
+    return std::nullopt;
+  const std::string& last = fields[kStatus];
+  if (std::from_chars(last.data(), last.data() + last.size(), status).ec != std::errc()) return std::nullopt;
+  return status;
+}
+
 // A process that tacho is in.
 struct Guest {
   TargetFacts facts;
   std::optional<attach::RemoteMemory> memory;  // of the program that it was: exec takes another one
   std::optional<EntryPatches> patches;
+
+  bool told = false;  // the recorder knows that it has ended
 
   bool is_gone() const { return memory ? memory->is_gone() : attach::has_ended(facts); }
   bool runs_another_program() const { return is_gone() && !attach::has_ended(facts); }
@@ -55,6 +79,7 @@ class RunningWatch {
     launch::SignalInbox signals;
     if (signals.descriptor() < 0) return fail("signalfd: {}", strerror(errno));
     TACHO_ASSIGN(WatchSegment segment, make_segment());
+    TACHO_TRY(make_recorder(segment));
     WatchedPrograms programs;
     programs.descriptor = signals.descriptor();
     programs.begin = [&]() -> tl::expected<void, launch::LaunchError> {
@@ -72,12 +97,18 @@ class RunningWatch {
       if (asked_to_end(signals) || all_gone() || (options_.duration_s > 0 && passed >= options_.duration_s))
         return true;
       look_for_more(segment);
+      if (recorder_) {
+        tell_ends(segment);
+        keep_on(*recorder_, options_.watch);
+      }
       return false;
     };
     programs.leave = [&] {
       attach::at_step("leaving");
+      if (recorder_) tell_ends(segment);
       leave_all(segment);
       attach::at_step("left");
+      if (recorder_) keep_no_more(*recorder_, options_.watch);
     };
     auto last = watch_table(segment, options_.watch, programs);
     if (!last) return fail("{}", last.error().message);
@@ -129,6 +160,34 @@ class RunningWatch {
     if (first.users[1] != geteuid() && !segment.give_to(first.users[1], first.groups[1]))
       return fail("the table of sums cannot be given to the user of process {}: {}", first.pid, strerror(errno));
     return segment;
+  }
+
+  Status make_recorder(const WatchSegment& segment) {
+    if (!options_.watch.keep) return {};
+    TACHO_ASSIGN(recorder_, Recorder::create(segment, *options_.watch.keep, {options_.watch.title}));
+    const TargetFacts& first = targets_.front();
+    if (first.users[1] != geteuid() && !recorder_->give_to(first.users[1], first.groups[1]))
+      return fail("what is kept cannot be given to the user of process {}: {}", first.pid, strerror(errno));
+    return {};
+  }
+
+  // What became of processes that have ended. Only a process's parent is told its status, and tacho may see it before.
+  void tell_ends(const WatchSegment& segment) {
+    for (Guest& guest : guests_) {
+      if (guest.told || !guest.is_gone() || guest.runs_another_program()) continue;
+      guest.told = true;
+      const auto known = std::find_if(
+          std::begin(segment.table().processes), std::end(segment.table().processes),
+          [&](const event::WatchProcess& each) { return each.pid == static_cast<uint32_t>(guest.facts.pid); });
+      const bool in_order = known != std::end(segment.table().processes) && known->ended.load() != 0;
+      const std::string who = fmt::format("process {} ({})", guest.facts.pid, guest.facts.name);
+      // Not every system shows a status; 0 belongs to an end in order alone.
+      const auto status = status_of(guest.facts);
+      if (status && (*status != 0 || in_order))
+        recorder_->ended(*status, who);
+      else if (!in_order)
+        recorder_->crashed(who + " ended, and not by exit(); only its parent knows by what");
+    }
   }
 
   Status enter_all(WatchSegment& segment) {
@@ -253,11 +312,12 @@ class RunningWatch {
     return all;
   }
 
-  static bool asked_to_end(launch::SignalInbox& signals) {
+  bool asked_to_end(launch::SignalInbox& signals) {
     bool asked = false;
     while (const auto signal = signals.next())
-      asked = asked || signal->number == SIGINT || signal->number == SIGTERM || signal->number == SIGHUP ||
-              signal->number == SIGQUIT;
+      if (!recorder_ || !recorder_->takes(signal->number))
+        asked = asked || signal->number == SIGINT || signal->number == SIGTERM || signal->number == SIGHUP ||
+                signal->number == SIGQUIT;
     return asked;
   }
 
@@ -306,6 +366,7 @@ class RunningWatch {
 
   const RunningOptions& options_;
   RunningResult result_;
+  std::unique_ptr<Recorder> recorder_;
   std::vector<TargetFacts> targets_;
   std::vector<Guest> guests_;
   std::vector<std::string> left_;

@@ -207,14 +207,6 @@ class MetricsServer {
   PrometheusPage page_;
 };
 
-// A step of what is kept.
-void keep_on(Recorder& recorder, const WatchOptions& options) {
-  if (options.wants_file && options.wants_file()) recorder.ask();
-  recorder.step();
-  for (const std::string& sentence : recorder.messages())
-    if (options.say) options.say(sentence);
-}
-
 // Until the programs' end.
 void follow(const WatchedPrograms& programs, Moments& moments, const WatchOptions& options) {
   constexpr int kStepMs = 20;
@@ -233,6 +225,19 @@ void follow(const WatchedPrograms& programs, Moments& moments, const WatchOption
 }
 
 }  // namespace
+
+void keep_on(Recorder& recorder, const WatchOptions& options) {
+  if (options.wants_file && options.wants_file()) recorder.ask();
+  recorder.step();
+  for (const std::string& sentence : recorder.messages())
+    if (options.say) options.say(sentence);
+}
+
+void keep_no_more(Recorder& recorder, const WatchOptions& options) {
+  recorder.end();
+  for (const std::string& sentence : recorder.messages())
+    if (options.say) options.say(sentence);
+}
 
 Result<std::string> find_watch_library() {
   TACHO_ASSIGN(std::string path, launch::find_library());
@@ -286,8 +291,11 @@ tl::expected<WatchResult, LaunchError> watch(const WatchOptions& options) {
   if (options.keep) {
     TACHO_ASSIGN(recorder, Recorder::create(segment, *options.keep, options.command));
   }
+  std::vector<std::string> notes;
   const std::vector<std::string> environment =
-      launch::watched_environment(links.names(), event::kWatchVariable, segment.path());
+      launch::watched_environment(links.names(), event::kWatchVariable, segment.path(), recorder != nullptr, notes);
+  for (const std::string& note : notes)
+    if (options.say) options.say(note);
   pid_t child = 0;
   int status = 0;
   WatchedPrograms programs;
@@ -312,9 +320,8 @@ tl::expected<WatchResult, LaunchError> watch(const WatchOptions& options) {
   auto last = watch_table(segment, options, programs);
   if (!last) return launch::fail_with(last);
   if (recorder) {
-    recorder->end(status);
-    for (const std::string& sentence : recorder->messages())
-      if (options.say) options.say(sentence);
+    recorder->ended(status, "the program");
+    keep_no_more(*recorder, options);
   }
   WatchResult result;
   result.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);

@@ -44,6 +44,11 @@ struct WatchResult {
 /// libtacho-watch.so beside libtacho.so.
 Result<std::string> find_watch_library();
 
+/// A step of what is kept: every 20 ms.
+void keep_on(Recorder& recorder, const WatchOptions& options);
+/// Writes what is still to be written, and says so.
+void keep_no_more(Recorder& recorder, const WatchOptions& options);
+
 /// Those that fill a table.
 struct WatchedPrograms {
   int descriptor = -1;                                             ///< readable when there is something to do

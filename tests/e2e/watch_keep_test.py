@@ -2,13 +2,15 @@
 """`tacho watch --keep`: the last seconds in detail, written by triggers without stopping the program."""
 import json
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
 import time
 import unittest
 
-from harness import BUILD, Case, EXAMPLES, TACHO, TARGETS, main, sanitized
+import watch_pid_test
+from harness import BUILD, Case, EXAMPLES, SOURCE, TACHO, TARGETS, main, sanitized
 
 CASES = TARGETS / "opencl_cases"
 CACHE = BUILD / "pocl-cache"
@@ -97,6 +99,9 @@ class Files(Keep):
         self.assertEqual(process.wait(20), 0)
         self.assertEqual(process.stdout.read(), "goes on\n")
         self.assertEqual(self.files(), ["watch-signal.tacho"])
+        # The trigger's moment is a mark.
+        self.assertEqual(self.query("watch-signal.tacho", "SELECT l.name, m.start > (SELECT min(start) FROM api) FROM marker m JOIN label l ON m.dim = l.id WHERE l.domain = 'tacho watch'"),
+                         [["tacho got SIGUSR1", 1]])
         self.assertRegex(process.stderr.read(), r"tacho: watch-signal\.tacho: tacho got SIGUSR1; 50\d operations of the \d\.\d s before it and the 1\.5 s after it")
         stats = self.stats("kernel", "watch-signal.tacho")
         self.assertEqual(stats["often_1000"]["Calls"], 500)
@@ -175,7 +180,8 @@ class Files(Keep):
         for options, needle in ((("--keep", "soon"), "--keep"), (("--keep", "30s", "--trigger", "often"), "slow-step"), (("--keep", "30s", "--trigger", "signal:KILL"), "USR1"),
                                 (("--keep", "30s", "--trigger", "slow-step:fast"), "slow-step:20%"), (("--keep", "30s", "--trigger", "idle:200%"), "idle"),
                                 (("--keep", "30s", "--trigger", "memory:120%"), "memory"), (("--keep", "30s", "--trigger", "collective:5"), "unit"),
-                                (("--keep", "30s", "--trigger", "crash:now"), "crash"),
+                                (("--keep", "30s", "--trigger", "crash:now"), "crash"), (("--keep", "30s", "--trigger", "marker:"), "marker:step"),
+                                (("--keep", "30s", "--trigger", "slow-step:5%:"), "slow-step:20%:step"), (("--keep", "30s", "--trigger", "marker:" + "m" * 185), "184"),
                                 (("--keep", "30s", "--keep-memory", "10"), "--keep-memory"), (("--keep", "30s", "--after", "-1s"), "--after"),
                                 (("--keep", "30s", "--files", "nowhere"), "nowhere"), (("--trigger", "crash"), "--keep")):
             with self.subTest(options):
@@ -272,6 +278,250 @@ for i in range(60):
         self.assertRegex(self.notes(files[0]), r"ncclDevKernel_AllReduce\S+ took 6\.000 ms")
         os.remove(self.folder / files[0])
         self.assertEqual(self.cuda(steps % 500_000, options=("--trigger", "collective:2ms")), [])
+
+
+class Markers(Keep):
+    """Triggers that the program's own markers are: tacho's, NVTX's, ROCTx's."""
+    STEPS = "import tacho\nfor i in range(40):\n    with tacho.range('step %d' % i): launch(often); wait(); time.sleep(0.9 if i == SLOW else 0.01)\n"
+
+    def python(self, steps, options=(), code=0, **environment):
+        return self.cuda(steps, options, code, PYTHONPATH=str(BUILD / "share" / "tacho" / "python"), **environment)
+
+    def markers(self, file):
+        return self.query(file, "SELECT l.name, l.kind, coalesce(l.domain, ''), m.duration FROM marker m JOIN label l ON m.dim = l.id "
+                                "WHERE coalesce(l.domain, '') <> 'tacho watch' ORDER BY m.start")
+
+    def test_a_mark(self):
+        steps = "import tacho\nlaunch(often)\nfor text in ('quiet', TEXT, 'after'): tacho.mark(text)\nwait(); time.sleep(0.1)"
+        files = self.python("TEXT = 'epoch done'\n" + steps, options=("--trigger", "marker:epoch done", "--after", "0s"))
+        self.assertEqual(files, ["watch-marker.tacho"])
+        self.assertIn(b"watch-marker.tacho: the program set the mark 'epoch done'; 1 operation of the ", self.result.stderr)
+        self.assertEqual([row[:3] for row in self.markers(files[0])][:2], [["quiet", "mark", ""], ["epoch done", "mark", ""]])
+        os.remove(self.folder / files[0])
+        # The whole text is meant, as by tacho trace --start-trigger.
+        self.assertEqual(self.python("TEXT = 'epoch done!'\n" + steps, options=("--trigger", "marker:epoch done")), [])
+        self.assertEqual(self.result.stderr, b"")
+
+    def test_a_range_and_what_was_in_it(self):
+        steps = "import tacho\nwith tacho.range('outer'):\n  with tacho.range('inner', domain='io'): launch(often)\n  number = tacho.range_start('apart'); wait()\ntacho.range_stop(number)\n" \
+                "tacho.range_push('open')\ntime.sleep(0.05)\ntacho.mark('ä' * 200)\ntime.sleep(0.3)"
+        files = self.python(steps, options=("--trigger", "marker:open", "--after", "200ms"))
+        self.assertEqual(files, ["watch-marker.tacho"])
+        self.assertIn(b"the program began the range 'open'", self.result.stderr)
+        rows = self.markers(files[0])
+        self.assertEqual([row[:3] for row in rows], [["outer", "push/pop", ""], ["inner", "push/pop", "io"], ["apart", "start/stop", ""], ["open", "push/pop", ""], ["ä" * 92 + "…", "mark", ""]])
+        outer, inner, apart, still_open, _ = [row[3] for row in rows]
+        self.assertGreater(outer, inner)
+        self.assertGreater(apart, 0)
+        self.assertIsNone(still_open)
+
+    def test_slow_steps_are_ranges_of_a_name(self):
+        options = ("--trigger", "slow-step:3000%:step", "--after", "0s", "--max-files", "1")
+        files = self.python("SLOW = 33\n" + self.STEPS, options=options)
+        self.assertEqual(files, ["watch-slow-step.tacho"])
+        self.assertRegex(self.notes(files[0]), r"'step 33' took \d+\.\d+ m?s, \d+ % more than the \d+\.\d+ ms of those before")
+        os.remove(self.folder / files[0])
+        self.assertEqual(self.python("SLOW = -1\n" + self.STEPS, options=options), [])
+        self.assertEqual(self.result.stderr, b"")
+        # Ranges of another name are none, which is said.
+        self.assertEqual(self.python("SLOW = 33\n" + self.STEPS, options=("--trigger", "slow-step:500%:epoch")), [])
+        self.assertIn(b"--trigger slow-step:500%:epoch: the program ended no range 'epoch'", self.result.stderr)
+
+    def test_the_program_asks(self):
+        steps = "import tacho\nlaunch(often); wait()\nfor i in range(2): tacho.keep('request %d took long' % i); time.sleep(0.3)"
+        files = self.python(steps, options=("--after", "100ms"))
+        self.assertEqual(files, ["watch-program.1.tacho", "watch-program.tacho"])
+        self.assertIn("the program asked for it: 'request 0 took long'", self.notes("watch-program.tacho"))
+        self.assertIn("the program asked for it: 'request 1 took long'", self.notes("watch-program.1.tacho"))
+        for file in files:
+            os.remove(self.folder / file)
+        self.assertEqual(self.python(steps, options=("--trigger", "crash")), [])
+        # Without anybody it does nothing; in a trace it is a mark.
+        code = "import tacho\ntacho.keep('why')"
+        path = {"PYTHONPATH": str(BUILD / "share" / "tacho" / "python")}
+        self.run_command("/usr/bin/python3", "-c", code, env=path)
+        self.run_command(TACHO, "trace", "-o", "t.tacho", "--", "/usr/bin/python3", "-c", code, env=path)
+        self.assertEqual(self.markers("t.tacho")[0][:2], ["why", "mark"])
+
+    def test_the_program_asks_in_c(self):
+        (self.folder / "asks.c").write_text('#include <tacho/tacho.h>\n#include <unistd.h>\nint main(void) { tacho_keep("from C"); usleep(200000); return 0; }\n')
+        self.run_command("gcc", "-std=c99", "-D_DEFAULT_SOURCE", "-Wall", "-Wextra", "-Werror", "-I", SOURCE / "include", "-o", "asks", "asks.c")
+        self.run_command("./asks")
+        self.assertEqual(self.keep("./asks", options=("--after", "0s")), ["watch-program.tacho"])
+        self.assertIn(b"the program asked for it: 'from C'", self.result.stderr)
+
+    def test_nvtx(self):
+        files = self.keep("sh", "-c", f"{BUILD / 'tests' / 'marker_nvtx'} && sleep 0.1", options=("--trigger", "marker:ascii", "--after", "0s"))
+        self.assertEqual(files, ["watch-marker.tacho"])
+        rows = self.markers(files[0])
+        self.assertIn(["ascii", "mark", "NVTX", 0], rows)
+        self.assertIn(["wide ä € 😀", "mark", "NVTX", 0], rows)
+        self.run_command(*self.command(BUILD / "tests" / "marker_nvtx", "untraced", options=())[:2], "-q", "--", BUILD / "tests" / "marker_nvtx", "untraced")
+
+    def test_another_tool_of_nvtx_stays(self):
+        self.assertEqual(self.keep("sh", "-c", "echo $NVTX_INJECTION64_PATH", options=("--trigger", "marker:x"), env={"NVTX_INJECTION64_PATH": "/other.so"}), [])
+        self.assertEqual(self.result.stdout, b"/other.so\n")
+        self.assertIn(b"NVTX_INJECTION64_PATH is already set to /other.so: left alone, so NVTX is not kept", self.result.stderr)
+        self.assertIn(b"--trigger marker:x: the program set no markers", self.result.stderr)
+
+    def test_roctx(self):
+        stand_in = BUILD / "lib" / "roctx" / "libroctx64.so.4"
+        # Opened by name, and linked to it: ROCTx's own function is called, too.
+        for way in (str(stand_in), "linked"):
+            env = {"LD_PRELOAD": str(stand_in)} if way == "linked" else {}
+            files = self.keep("sh", "-c", f"{BUILD / 'tests' / 'marker_roctx'} {way} && sleep 0.1", options=("--trigger", "marker:a mark", "--after", "0s"), env=env)
+            self.assertEqual(files, ["watch-marker.tacho"], way)
+            self.assertIn(["a mark", "mark", "ROCTx", 0], self.markers(files[0]), way)
+            os.remove(self.folder / files[0])
+            # Without --keep ROCTx is as it is alone.
+            self.run_command(TACHO, "watch", "-q", "--", BUILD / "tests" / "marker_roctx", way, env=env)
+
+
+# A rank plays NCCL: it tells the plugin that the environment names of its collectives, one each 20 ms.
+RANK = r"""
+import ctypes, os, sys, time
+rank, ranks, calls, pause_before, pause = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5])
+library = ctypes.CDLL(os.environ["NCCL_PROFILER_PLUGIN"])
+class Plugin(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_void_p) for name in ("name", "init", "start", "stop", "state", "finalize")]
+class Event(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_uint8), ("parent", ctypes.c_void_p), ("rank", ctypes.c_int), ("sequence", ctypes.c_uint64), ("func", ctypes.c_char_p),
+                ("send", ctypes.c_void_p), ("receive", ctypes.c_void_p), ("count", ctypes.c_size_t), ("root", ctypes.c_int), ("type", ctypes.c_char_p),
+                ("channels", ctypes.c_uint8), ("warps", ctypes.c_uint8), ("algo", ctypes.c_char_p), ("proto", ctypes.c_char_p)]
+plugin = Plugin.in_dll(library, "ncclProfiler_v4")
+context, mask, event = ctypes.c_void_p(), ctypes.c_int(-1), ctypes.c_void_p()
+i, p, u = ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64
+assert ctypes.CFUNCTYPE(i, p, p, ctypes.c_char_p, u, i, i, i, p)(plugin.init)(ctypes.addressof(context), ctypes.addressof(mask), b"dp", 0x5a, 1, ranks, rank, None) == 0
+assert mask.value == 2, mask.value
+start = ctypes.CFUNCTYPE(i, p, p, p)(plugin.start)
+for number in range(calls):
+    if number == pause_before: time.sleep(pause)
+    what = Event(kind=2, sequence=number, func=b"AllReduce", count=1024, type=b"ncclFloat32", algo=b"RING", proto=b"LL")
+    assert start(context, ctypes.addressof(event), ctypes.addressof(what)) == 0
+    time.sleep(0.02)
+"""
+
+
+class Ranks(Keep):
+    def ranks(self, *each, options):
+        """Programs of a job, by their words."""
+        (self.folder / "rank.py").write_text(RANK)
+        return self.keep("sh", "-c", " & ".join(f"/usr/bin/python3 rank.py {words}" for words in each) + "; wait", options=options)
+
+    def test_the_rank_that_is_missing(self):
+        options = ("--trigger", "collective:700ms", "--after", "0s", "--max-files", "1")
+        files = self.ranks("0 4 20 -1 0", "1 4 20 -1 0", "2 4 20 7 2.5", options=options)
+        self.assertEqual(files, ["watch-collective.tacho"])
+        self.assertRegex(self.notes(files[0]), r"AllReduce 7 of communicator 5a was called by ranks 0, 1 0\.\d+ s ago, and not yet by rank 2 \(process \d+\); 1 of its 4 ranks is not watched here")
+        marks = self.query(files[0], "SELECT l.name FROM marker m JOIN label l ON m.dim = l.id WHERE l.domain = 'collectives'")
+        self.assertIn(["AllReduce 7 of communicator 5a, rank 0 of 4"], marks)
+        self.assertNotIn(["AllReduce 7 of communicator 5a, rank 2 of 4"], marks)
+
+    def test_ranks_that_keep_up(self):
+        self.assertEqual(self.ranks("0 2 20 3 0.2", "1 2 20 5 0.2", options=("--trigger", "collective:3s")), [])
+        self.assertEqual(self.result.stderr, b"")
+
+    def test_a_rank_that_has_ended(self):
+        files = self.ranks("0 2 20 12 1.5", "1 2 10 -1 0", options=("--trigger", "collective:500ms", "--after", "0s", "--max-files", "1"))
+        self.assertEqual(files, ["watch-collective.tacho"])
+        self.assertRegex(self.notes(files[0]), r"AllReduce 10 of communicator 5a .*not yet by rank 1 \(process \d+, which has ended\)")
+
+
+class RunningPrograms(watch_pid_test.Running):
+    """What programs do that were started without tacho, from its coming to its leaving."""
+    files, query, notes, until_file = Keep.files, Keep.query, Keep.notes, Keep.until_file
+    OPTIONS = ("--keep", "30s", "--after", "0s")
+
+    def driver(self, way, **environment):
+        program = watch_pid_test.FAKE / ("fake_steps_linked" if way == "linked" else "fake_steps")
+        return self.start(program, way, env={**os.environ, "LD_LIBRARY_PATH": str(DRIVER), **environment})
+
+    def watch(self, program, *options):
+        return watch_pid_test.Watcher(self, program.pid, *self.OPTIONS, *options)
+
+    def test_a_signal_in_stay_after_stay(self):
+        for way in ("table", "linked"):
+            program = self.driver(way)
+            for size in ("1M", "64M", "1M", "2M"):
+                program.ask("run 50")
+                before = json.loads(program.ask("report"))
+                watch = self.watch(program, "--keep-memory", size)
+                program.ask("run 300")
+                watch.process.send_signal(signal.SIGUSR1)
+                self.until_file("watch-signal.tacho")
+                program.ask("run 10")
+                watch.end()
+                self.assertRegex(watch.said, r"watch-signal\.tacho: tacho got SIGUSR1; \d+ operations of the \d+\.\d s before it")
+                self.assertEqual({name: row["Calls"] for name, row in self.stats("kernel", "watch-signal.tacho").items()}, {"often_1000": 300, "seldom_50000": 30})
+                self.assertEqual(self.query("watch-signal.tacho", "SELECT count(*), sum(bytes) FROM copy"), [[60, 30 * 4100]])
+                self.assertEqual(self.query("watch-signal.tacho", "SELECT count(*) FROM dispatch d JOIN api a ON d.correlation = a.correlation WHERE d.start < a.start"), [[0]])
+                self.assertEqual(self.query("watch-signal.tacho", "SELECT name FROM device"), [["Stand-in GPU"]])
+                [[timed]] = self.query("watch-signal.tacho", "SELECT count(duration) FROM dispatch")
+                self.assertGreater(timed, 64)
+                os.remove(self.folder / "watch-signal.tacho")
+                # Everything is given back.
+                after = json.loads(program.ask("report"))
+                self.assertEqual(after["events"], after["events_destroyed"])
+                self.assertGreater(after["events"], before["events"])
+                self.nothing_left(program)
+
+    def test_a_crash(self):
+        os.environ.setdefault("POCL_CACHE_DIR", str(CACHE))
+        program = self.start(watch_pid_test.TOLD)
+        watch = self.watch(program)
+        program.ask("run 100")
+        program.process.kill()
+        self.until_file("watch-crash.tacho")
+        watch.end(0)
+        self.assertRegex(watch.said, rf"SIGKILL ended process {program.pid} \(opencl_told\)|process {program.pid} \(opencl_told\) ended, and not by exit\(\)")
+        self.assertEqual(self.stats("kernel", "watch-crash.tacho")["mix_up"]["Calls"], 100)
+        [[device]] = self.query("watch-crash.tacho", "SELECT name FROM device")
+        self.assertTrue(device)
+
+    def test_an_end_that_nobody_tells(self):
+        # Its parent is told by what it ended, before tacho can ask.
+        program = self.start("/bin/sh", "-c", f"{watch_pid_test.FAKE / 'fake_steps'} table; exit 0", env={**os.environ, "LD_LIBRARY_PATH": str(DRIVER)})
+        [child] = [int(word) for word in pathlib.Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()]
+        watch = watch_pid_test.Watcher(self, child, *self.OPTIONS)
+        program.ask("run 100")
+        os.kill(child, signal.SIGKILL)
+        watch.end(0)
+        self.assertEqual(self.files(), ["watch-crash.tacho"])
+        self.assertRegex(watch.said, rf"SIGKILL ended process {child}|process {child} \(fake_steps\) ended, and not by exit\(\); only its parent knows by what")
+
+    def test_an_end_in_order(self):
+        program = self.driver("table")
+        watch = self.watch(program)
+        program.ask("run 100")
+        program.process.stdin.close()
+        watch.end(0)
+        self.assertEqual(self.files(), [])
+
+    def test_the_program_asks_and_memory(self):
+        (self.folder / "asks.c").write_text('#include <stdio.h>\n#include <tacho/tacho.h>\nint main(void) { char line[64]; tacho_mark("first"); puts("ready"); fflush(stdout);\n'
+                                            'while (fgets(line, sizeof line, stdin)) { tacho_keep("asked late"); puts("done"); fflush(stdout); } return 0; }\n')
+        self.run_command("gcc", "-std=c99", "-D_DEFAULT_SOURCE", "-I", SOURCE / "include", "-o", "asks", "asks.c")
+        program = self.start("./asks")
+        program.ask("before")
+        watch = self.watch(program)
+        program.ask("now")
+        self.until_file("watch-program.tacho")
+        watch.end()
+        self.assertIn("the program asked for it: 'asked late'", watch.said)
+        program.ask("after")
+        program = self.driver("table", FAKE_CUDA_MEMORY=str(2 << 20))
+        watch = self.watch(program)
+        for _ in range(3):
+            program.ask("run 10")
+        self.until_file("watch-out-of-memory.tacho")
+        watch.end()
+        self.assertIn("2.00 MiB in 2 allocations by cuMemAlloc_v2", self.notes("watch-out-of-memory.tacho"))
+
+    def test_markers_are_refused(self):
+        program = self.driver("table")
+        for trigger in ("marker:step", "slow-step:20%:step"):
+            result = self.run_command(TACHO, "watch", str(program.pid), "--keep", "30s", "--trigger", trigger, code=1)
+            self.one_sentence(result, "markers are seen in programs that tacho starts")
 
 
 if __name__ == "__main__":

@@ -56,7 +56,6 @@ Status read_keep(WatchRequest& request) {
       if (given) return fail("{} belongs to --keep: give --keep 30s, too", option);
     return {};
   }
-  if (request.chooses()) return fail("--keep is for programs that tacho starts: tacho watch --keep 30s -- program");
   watch::KeepOptions keep;
   const auto seconds = [](const std::string& text, std::string_view option, double least) -> Result<double> {
     const auto ns = parse_moment("+" + text, 0, 0, option);
@@ -76,6 +75,9 @@ Status read_keep(WatchRequest& request) {
   if (!request.triggers.empty()) keep.triggers.clear();
   for (const std::string& text : request.triggers) {
     TACHO_ASSIGN(watch::KeepTrigger trigger, watch::parse_keep_trigger(text));
+    if (request.chooses() && watch::wants_markers(trigger))
+      return fail("--trigger {}: markers are seen in programs that tacho starts: tacho watch --keep 30s -- program",
+                  text);
     keep.triggers.push_back(std::move(trigger));
   }
   request.options.keep = std::move(keep);
@@ -373,6 +375,8 @@ int run_running_on_page(WatchRequest& request, watch::RunningOptions& running) {
     if (page->closed()) kill(getpid(), SIGTERM);  // as from the terminal: tacho leaves in order
   };
   running.watch.tick = [&](const watch::WatchMoment& moment) { page->draw(moment); };
+  running.watch.wants_file = [&] { return page->asked_for_file(); };
+  running.watch.say = [&](const std::string& sentence) { said.push_back(sentence); };
   const auto result = watch::watch_running(running);
   page.reset();
   for (const std::string& sentence : said) complain(kOk, sentence);
@@ -474,9 +478,9 @@ void declare_options(CommandOptions& app, WatchRequest& request, bool running) {
                  "keep single operations of the last TIME (30s); a trigger writes them to a .tacho")
       .type_name("TIME");
   app.add_option("--trigger", request.triggers,
-                 "what writes a file: signal:USR1 (sent to tacho), crash, out-of-memory (these three by default), "
-                 "slow-step:20%, idle:50%, new-kernel, memory:90%, collective:100ms; "
-                 "may be repeated")
+                 "what writes a file: signal:USR1 (sent to tacho), crash, out-of-memory, program (these four by "
+                 "default), marker:TEXT, slow-step:20%, slow-step:20%:RANGE, idle:50%, new-kernel, memory:90%, "
+                 "collective:100ms; may be repeated")
       .type_name("WHAT");
   app.add_option("--after", request.after, "with --keep: and this time after the trigger (default 5s)")
       .type_name("TIME");

@@ -9,6 +9,7 @@
 #include "vendor/nvidia/machine.h"
 #include "vendor/nvidia/nvml.h"
 #include "vendor/nvidia/permission.h"
+#include "vendor/told_events.h"
 
 namespace tacho::vendor {
 namespace {
@@ -21,6 +22,10 @@ constexpr const char* kNvidiaVariables[] = {"CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH
                                             "CUDA_DEVICE_MAX_CONNECTIONS", "PYTORCH_CUDA_ALLOC_CONF"};
 
 constexpr std::string_view kNvidiaPrefixes[] = {"NVIDIA ", "Tesla "};
+
+bool tells_of_launches(std::string_view variable) {
+  return variable == "CUDA_INJECTION64_PATH";
+}
 
 class Nvidia : public Vendor {
  public:
@@ -141,6 +146,10 @@ class Nvidia : public Vendor {
 const Vendor& nvidia() {
   static const Nvidia vendor;
   return vendor;
+}
+
+bool tells_events(const Injection& way) {
+  return way.kind == Injection::Kind::kSole && !tells_of_launches(way.variable);
 }
 
 }  // namespace tacho::vendor

@@ -1,11 +1,14 @@
 // Judging triggers (keep_conditions.h).
 #include "watch/recorder/keep_conditions.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 #include <algorithm>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/text/demangle.h"
 #include "vendor/collective_kernels.h"
 #include "watch/recorder/kept_file.h"
@@ -83,7 +86,7 @@ void KeepConditions::observe(const KeptRecord& record) {
         const KeepTrigger* const trigger = trigger_of(KeepCause::kCollective);
         const auto ns = static_cast<int64_t>(record.end - record.start);
         if (trigger != nullptr && static_cast<double>(ns) > trigger->seconds * 1e9)
-          fire_(*trigger, fmt::format("{} took {}", found->second, time_text(ns)));
+          fire_(*trigger, fmt::format("{} took {}", found->second, time_text(ns)), ranks_behind());
         collectives_.erase(found);
       }
       break;
@@ -91,8 +94,14 @@ void KeepConditions::observe(const KeptRecord& record) {
     case WatchRecordKind::kFree:
       memory(record);
       break;
+    case WatchRecordKind::kCollective:
+      if (trigger_of(KeepCause::kCollective) != nullptr)
+        ranks_.observe(record, ring_.call_name(record.call), ring_.time(record.end));
+      break;
     case WatchRecordKind::kPush:
     case WatchRecordKind::kPop:
+    case WatchRecordKind::kStart:
+    case WatchRecordKind::kStop:
     case WatchRecordKind::kMark:
     case WatchRecordKind::kTrigger:
       marker(record);
@@ -133,15 +142,19 @@ void KeepConditions::kernel(const KeptRecord& record, int64_t start) {
   const bool fresh = kernels_.insert(name).second;
   const KeepTrigger* const trigger = trigger_of(KeepCause::kNewKernel);
   if (trigger == nullptr || !fresh || static_cast<double>(start - first_work_) < trigger->seconds * 1e9) return;
-  fire_(*trigger, fmt::format("{} was launched for the first time, {} after the first work", demangle(name),
-                              time_text(start - first_work_)));
+  fire_(*trigger,
+        fmt::format("{} was launched for the first time, {} after the first work", demangle(name),
+                    time_text(start - first_work_)),
+        {});
 }
 
 void KeepConditions::step_took(const KeepTrigger& trigger, StepTimes& times, int64_t ns, const std::string& what) {
   const int64_t median = times.add(ns);
   if (median <= 0 || static_cast<double>(ns) <= static_cast<double>(median) * (1 + trigger.share)) return;
-  fire_(trigger, fmt::format("{} took {}, {:.0f} % more than the {} of those before", what, time_text(ns),
-                             100 * (static_cast<double>(ns) / static_cast<double>(median) - 1), time_text(median)));
+  fire_(trigger,
+        fmt::format("{} took {}, {:.0f} % more than the {} of those before", what, time_text(ns),
+                    100 * (static_cast<double>(ns) / static_cast<double>(median) - 1), time_text(median)),
+        {});
 }
 
 // Launches of a graph are steps where no ranges are known to be.
@@ -161,8 +174,10 @@ void KeepConditions::waited(const KeptRecord& record, int64_t start, int64_t end
   const KeepTrigger* const trigger = trigger_of(KeepCause::kCollective);
   if (trigger != nullptr && collective != waiting_collectives_.end() &&
       static_cast<double>(end - start) > trigger->seconds * 1e9)
-    fire_(*trigger, fmt::format("the program waited {} for work with {}", time_text(end - start),
-                                demangle(row_name(collective->second))));
+    fire_(*trigger,
+          fmt::format("the program waited {} for work with {}", time_text(end - start),
+                      demangle(row_name(collective->second))),
+          ranks_behind());
   if ((record.flags & event::kWatchWaitsForAll) != 0) {
     std::erase_if(busy_, [&](const auto& each) { return each.first == record.process; });
     waiting_collectives_.erase(record.process);
@@ -184,17 +199,40 @@ void KeepConditions::outstanding(int64_t at, bool now) {
 }
 
 void KeepConditions::step(int64_t now) {
-  const KeepTrigger* const trigger = trigger_of(KeepCause::kIdle);
-  if (trigger == nullptr || first_work_ == 0) return;
-  const auto window = static_cast<int64_t>(trigger->seconds * 1e9);
+  if (const KeepTrigger* const trigger = trigger_of(KeepCause::kIdle); trigger != nullptr && first_work_ != 0)
+    idle(*trigger, now);
+  if (const KeepTrigger* const trigger = trigger_of(KeepCause::kCollective); trigger != nullptr)
+    // The ranks wait for each other: while one has not called it, the call of the others' waits does not return.
+    if (const auto late = ranks_.late(now, static_cast<int64_t>(trigger->seconds * 1e9),
+                                      [this](uint16_t process) { return process_text(process); }))
+      fire_(*trigger, *late, {});
+}
+
+std::vector<std::string> KeepConditions::ranks_behind() const {
+  if (!ranks_.any()) return {};
+  std::vector<std::string> all = ranks_.all(raw_now(), [this](uint16_t process) { return process_text(process); });
+  if (all.empty()) all.emplace_back("the ranks that are watched here have called the same collectives");
+  return all;
+}
+
+std::string KeepConditions::process_text(uint16_t process) const {
+  if (process >= event::kWatchProcesses) return "an unknown process";
+  const event::WatchProcess& known = table_.processes[process];
+  const auto pid = static_cast<pid_t>(known.pid.load(std::memory_order_relaxed));
+  const bool ended = known.ended.load(std::memory_order_relaxed) != 0 || (kill(pid, 0) != 0 && errno == ESRCH);
+  return fmt::format("process {}{}", pid, ended ? ", which has ended" : "");
+}
+
+void KeepConditions::idle(const KeepTrigger& trigger, int64_t now) {
+  const auto window = static_cast<int64_t>(trigger.seconds * 1e9);
   if (now < window_from_ + window) return;
   int64_t idle = idle_ns_;
   if (idle_since_ != 0) idle += std::max<int64_t>(now - std::max(idle_since_, window_from_), 0);
   const double share = static_cast<double>(idle) / static_cast<double>(now - window_from_);
   window_from_ = now;
   idle_ns_ = 0;
-  if (share > trigger->share)
-    fire_(*trigger, fmt::format("no device had work for {:.0f} % of the last {}", 100 * share, time_text(window)));
+  if (share > trigger.share)
+    fire_(trigger, fmt::format("no device had work for {:.0f} % of the last {}", 100 * share, time_text(window)), {});
 }
 
 void KeepConditions::memory(const KeptRecord& record) {
@@ -224,22 +262,24 @@ void KeepConditions::memory(const KeptRecord& record) {
   bool& above = above_[device];
   const bool was = std::exchange(above, share > trigger->share);
   if (above && !was)
-    fire_(*trigger, fmt::format("the program's allocations take {:.1f} % of the memory of {}", 100 * share, device));
+    fire_(*trigger, fmt::format("the program's allocations take {:.1f} % of the memory of {}", 100 * share, device),
+          {});
 }
 
 void KeepConditions::marker(const KeptRecord& record) {
   if (record.kind == WatchRecordKind::kPop) {
-    std::vector<OpenMarker>& open = open_[{record.process, record.tid}];
+    std::vector<OpenMarker>& open = open_[{record.process, record.tid, record.call}];
     if (open.empty()) return;
     const OpenMarker range = std::move(open.back());
     open.pop_back();
-    const KeepTrigger* const trigger = trigger_of(KeepCause::kSlowStep);
-    if (trigger == nullptr) return;
-    const bool torch = trigger->text.empty() && std::string_view(range.name).starts_with(kTorchStep);
-    known_steps_ = known_steps_ || torch;
-    if (torch || (!trigger->text.empty() && is_named(range.name, trigger->text)))
-      step_took(*trigger, ranges_[trigger->text], ring_.time(record.start) - range.start,
-                fmt::format("'{}'", range.name));
+    range_took(range, ring_.time(record.start));
+    return;
+  }
+  if (record.kind == WatchRecordKind::kStop) {
+    const auto found = started_.find(record.object);
+    if (found == started_.end()) return;
+    range_took(found->second, ring_.time(record.start));
+    started_.erase(found);
     return;
   }
   text_of_ = record;
@@ -247,18 +287,43 @@ void KeepConditions::marker(const KeptRecord& record) {
   if (record.flags == 0) end_of_marker();
 }
 
+// Ranges of one name are the steps of all threads together: of a program's ranks, too, which wait for each other.
+void KeepConditions::range_took(const OpenMarker& range, int64_t end) {
+  for (const KeepTrigger& trigger : triggers_) {
+    if (trigger.cause != KeepCause::kSlowStep) continue;
+    const bool torch = trigger.text.empty() && std::string_view(range.name).starts_with(kTorchStep);
+    known_steps_ = known_steps_ || torch;
+    if (!torch && (trigger.text.empty() || !is_named(range.name, trigger.text))) continue;
+    named_steps_ = true;
+    step_took(trigger, ranges_[trigger.text], end - range.start, fmt::format("'{}'", range.name));
+  }
+}
+
 // Its whole text is there.
 void KeepConditions::end_of_marker() {
   const KeptRecord record = std::exchange(text_of_, {});
   std::string name = std::exchange(text_, {});
   name.resize(strnlen(name.data(), name.size()));
+  if (record.kind == WatchRecordKind::kTrigger) {
+    if (const KeepTrigger* const trigger = trigger_of(KeepCause::kProgram))
+      fire_(*trigger, name.empty() ? "the program asked for it" : fmt::format("the program asked for it: '{}'", name),
+            {});
+    return;
+  }
+  markers_ = true;
   for (const KeepTrigger& trigger : triggers_)
     if (trigger.cause == KeepCause::kMarker && name == trigger.text)
-      fire_(trigger, fmt::format("the program set the marker '{}'", name));
-  constexpr size_t kDeepest = 256;
-  std::vector<OpenMarker>& open = open_[{record.process, record.tid}];
-  if (record.kind == WatchRecordKind::kPush && open.size() < kDeepest)
-    open.push_back({ring_.time(record.start), std::move(name)});
+      fire_(trigger,
+            fmt::format("the program {} '{}'",
+                        record.kind == WatchRecordKind::kMark ? "set the mark" : "began the range", name),
+            {});
+  constexpr size_t kDeepest = 256, kMostStarted = 4096;
+  if (record.kind == WatchRecordKind::kPush) {
+    std::vector<OpenMarker>& open = open_[{record.process, record.tid, record.call}];
+    if (open.size() < kDeepest) open.push_back({ring_.time(record.start), std::move(name)});
+  } else if (record.kind == WatchRecordKind::kStart && started_.size() < kMostStarted) {
+    started_[record.ticket] = {ring_.time(record.start), std::move(name)};
+  }
 }
 
 std::vector<std::string> KeepConditions::unjudged() const {
@@ -266,6 +331,13 @@ std::vector<std::string> KeepConditions::unjudged() const {
   if (size_unknown_ && !size_known_)
     sentences.push_back(
         "--trigger memory could not be judged: the runtime does not say how much memory the device has");
+  for (const KeepTrigger& trigger : triggers_) {
+    if (trigger.cause == KeepCause::kMarker && !markers_)
+      sentences.push_back(fmt::format("--trigger {}: the program set no markers", trigger.words));
+    if (trigger.cause == KeepCause::kSlowStep && !trigger.text.empty() && !named_steps_)
+      sentences.push_back(fmt::format("--trigger {}: the program ended no range '{}'{}", trigger.words, trigger.text,
+                                      markers_ ? "" : ", and set no markers"));
+  }
   return sentences;
 }
 

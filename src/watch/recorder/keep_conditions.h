@@ -6,12 +6,14 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "event/watch_table.h"
 #include "watch/recorder/keep_trigger.h"
+#include "watch/recorder/rank_progress.h"
 #include "watch/recorder/ring_file.h"
 
 namespace tacho::watch {
@@ -32,7 +34,9 @@ class StepTimes {
 /// Feed it every record in order.
 class KeepConditions {
  public:
-  using Fire = std::function<void(const KeepTrigger& trigger, const std::string& why)>;
+  /// `further`: sentences about what else is to be known.
+  using Fire =
+      std::function<void(const KeepTrigger& trigger, const std::string& why, std::vector<std::string> further)>;
   /// All must outlive it.
   KeepConditions(const event::WatchTable& table, const RingFile& ring, const std::vector<KeepTrigger>& triggers,
                  Fire fire);
@@ -44,7 +48,7 @@ class KeepConditions {
   std::vector<std::string> unjudged() const;
 
  private:
-  using Thread = std::pair<uint16_t, uint32_t>;  // process, tid
+  using Thread = std::tuple<uint16_t, uint32_t, uint16_t>;  // process, tid, domain of markers
   struct OpenMarker {
     int64_t start;
     std::string name;
@@ -61,7 +65,11 @@ class KeepConditions {
   void waited(const KeptRecord& record, int64_t start, int64_t end);
   void marker(const KeptRecord& record);
   void end_of_marker();
+  void range_took(const OpenMarker& range, int64_t end);
   void memory(const KeptRecord& record);
+  void idle(const KeepTrigger& trigger, int64_t now);
+  std::vector<std::string> ranks_behind() const;
+  std::string process_text(uint16_t process) const;
   void outstanding(int64_t at, bool now);
   void step_took(const KeepTrigger& trigger, StepTimes& times, int64_t ns, const std::string& what);
   std::string row_name(uint32_t row) const;
@@ -73,6 +81,8 @@ class KeepConditions {
 
   // Steps
   std::map<Thread, std::vector<OpenMarker>> open_;
+  std::unordered_map<uint64_t, OpenMarker> started_;                       // by ticket: any thread may end them
+  bool markers_ = false, named_steps_ = false;                             // some were seen; ranges that are steps
   std::map<std::string, StepTimes> ranges_;                                // by the name of the trigger's ranges
   std::map<std::tuple<uint16_t, uint32_t, uint64_t>, LastLaunch> graphs_;  // by process, row, stream
   bool known_steps_ = false;  // ranges of PyTorch's that are steps were seen
@@ -88,6 +98,7 @@ class KeepConditions {
   // Collectives
   std::unordered_map<uint64_t, std::string> collectives_;  // by ticket, until their times come
   std::map<uint16_t, uint32_t> waiting_collectives_;       // by process, a row: launched since the last wait
+  RankProgress ranks_;
   // Memory
   std::map<std::pair<uint16_t, uint64_t>, std::pair<uint64_t, std::string>>
       held_;                                   // by process, address: bytes, device

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "event/watch_ring.h"
+
 namespace tacho::watch {
 namespace {
 
@@ -19,6 +21,8 @@ struct CauseWord {
 };
 constexpr CauseWord kWords[] = {{"signal", KeepCause::kSignal},
                                 {"crash", KeepCause::kCrash},
+                                {"program", KeepCause::kProgram},
+                                {"marker", KeepCause::kMarker},
                                 {"slow-step", KeepCause::kSlowStep},
                                 {"idle", KeepCause::kIdle},
                                 {"new-kernel", KeepCause::kNewKernel},
@@ -27,7 +31,8 @@ constexpr CauseWord kWords[] = {{"signal", KeepCause::kSignal},
                                 {"collective", KeepCause::kCollective},
                                 {"key", KeepCause::kKey}};
 constexpr const char* kAll =
-    "signal:USR1, signal:USR2, crash, out-of-memory, slow-step:20%, idle:50%, new-kernel, memory:90% or collective:100ms";
+    "signal:USR1, signal:USR2, crash, out-of-memory, program, marker:TEXT, slow-step:20%, slow-step:20%:RANGE, idle:50%, "
+    "new-kernel, memory:90% or collective:100ms";
 
 // "20%" -> 0.2.
 std::optional<double> parse_share(std::string_view text) {
@@ -60,6 +65,14 @@ Status parse_signal(std::string_view name, KeepTrigger& trigger) {
   return {};
 }
 
+// A marker's text is compared as far as it is kept.
+Status check_text(const KeepTrigger& trigger) {
+  constexpr size_t kMost = event::kWatchMarkTextBytes + event::kWatchTextRecords * event::kWatchTextBytes;
+  if (trigger.text.size() <= kMost) return {};
+  return fail("--trigger {}: the text has {} bytes; tacho keeps {} of a marker's", trigger.words, trigger.text.size(),
+              kMost);
+}
+
 // What stands behind the first colon.
 Status parse_rest(std::string_view rest, bool given, KeepTrigger& trigger) {
   const size_t colon = rest.find(':');
@@ -85,11 +98,15 @@ Status parse_rest(std::string_view rest, bool given, KeepTrigger& trigger) {
       if (rest.empty())
         return fail("--trigger {}: give the text of the mark or range, as in marker:step", trigger.words);
       trigger.text = rest;
-      return {};
+      return check_text(trigger);
     case KeepCause::kSlowStep:
       TACHO_TRY(share(1e6, "slow-step:20%"));
-      if (colon != std::string_view::npos) return fail("--trigger {}: give slow-step:20%", trigger.words);
-      return {};
+      if (colon == std::string_view::npos) return {};
+      if (second.empty())
+        return fail("--trigger {}: give the name of the ranges that are steps, as in slow-step:20%:step",
+                    trigger.words);
+      trigger.text = second;
+      return check_text(trigger);
     case KeepCause::kIdle:
       TACHO_TRY(share(0.999, "idle:50%"));
       trigger.seconds = 1;
@@ -102,6 +119,7 @@ Status parse_rest(std::string_view rest, bool given, KeepTrigger& trigger) {
     case KeepCause::kCollective:
       return seconds(rest, "collective:100ms");
     case KeepCause::kCrash:
+    case KeepCause::kProgram:
     case KeepCause::kOutOfMemory:
     case KeepCause::kKey:
       if (given) return fail("--trigger {}: '{}' takes nothing behind it", trigger.words, cause_word(trigger.cause));
@@ -133,9 +151,14 @@ Result<KeepTrigger> parse_keep_trigger(const std::string& text) {
   return trigger;
 }
 
+bool wants_markers(const KeepTrigger& trigger) {
+  return trigger.cause == KeepCause::kMarker || (trigger.cause == KeepCause::kSlowStep && !trigger.text.empty());
+}
+
 std::vector<KeepTrigger> usual_keep_triggers() {
   return {{.cause = KeepCause::kSignal, .signal = SIGUSR1, .words = "signal:USR1"},
           {.cause = KeepCause::kCrash, .words = "crash"},
+          {.cause = KeepCause::kProgram, .words = "program"},
           {.cause = KeepCause::kOutOfMemory, .words = "out-of-memory"}};
 }
 

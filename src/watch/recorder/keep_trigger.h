@@ -12,6 +12,7 @@ enum class KeepCause {
   kKey,          ///< of the page
   kSignal,       ///< sent to tacho
   kCrash,        ///< the program was ended by a signal that nobody meant, or its device failed
+  kProgram,      ///< the program asked for a file (tacho_keep)
   kMarker,       ///< a mark or range of the program's
   kSlowStep,     ///< a step took longer than the median of those before
   kIdle,         ///< devices had nothing to do
@@ -30,9 +31,11 @@ struct KeepTrigger {
   std::string words = {};  ///< as the user gave it
 };
 
-/// "signal:USR1", "crash", "marker:TEXT", "slow-step:20%[:TEXT]", "idle:50%[:TIME]", "new-kernel[:TIME]", "memory:90%",
-/// "out-of-memory", "collective:TIME".
+/// "signal:USR1", "crash", "program", "marker:TEXT", "slow-step:20%[:TEXT]", "idle:50%[:TIME]", "new-kernel[:TIME]",
+/// "memory:90%", "out-of-memory", "collective:TIME".
 Result<KeepTrigger> parse_keep_trigger(const std::string& text);
+/// Whether it is seen in markers of the program's.
+bool wants_markers(const KeepTrigger& trigger);
 /// Those of a run that names none.
 std::vector<KeepTrigger> usual_keep_triggers();
 /// A word for names of files: "signal", "slow-step".

@@ -28,6 +28,7 @@ struct RanAt {
 };
 
 struct OpenRange {
+  KeptRecord begin;
   int64_t start;
   std::string name;
 };
@@ -62,9 +63,14 @@ class KeptRows {
           break;
         case WatchRecordKind::kPush:
         case WatchRecordKind::kPop:
+        case WatchRecordKind::kStart:
+        case WatchRecordKind::kStop:
         case WatchRecordKind::kMark:
         case WatchRecordKind::kTrigger:
           add_marker(records, i);
+          break;
+        case WatchRecordKind::kCollective:
+          add_collective(records[i]);
           break;
         default:
           break;
@@ -74,6 +80,17 @@ class KeptRows {
   }
   void add_live(const std::vector<LiveMemory>& live) {
     for (const LiveMemory& each : live) add_allocation(each.allocated, false);
+  }
+  // A mark on a line of its own, in the process of the first record.
+  void add_trigger(const KeptExcerpt& excerpt) {
+    const uint16_t owner = excerpt.records.empty() ? uint16_t{0} : excerpt.records.front().process;
+    const int64_t line = imported::thread_line(writer_, process(owner), 0, 0, writer_.string("tacho watch"));
+    writer_.add(row::Marker{.track = line,
+                            .start = excerpt.at,
+                            .duration = 0,
+                            .dim = writer_.dimension(row::Label{.name = writer_.string(excerpt.why),
+                                                                .kind = event::MarkerKind::kMark,
+                                                                .domain = writer_.string("tacho watch")})});
   }
   const KeptCounts& counts() const { return counts_; }
 
@@ -278,41 +295,62 @@ class KeptRows {
                                 .address = static_cast<int64_t>(record.object)});
   }
 
-  int64_t label(const std::string& name, event::MarkerKind kind) {
-    return writer_.dimension(row::Label{.name = writer_.string(name), .kind = kind});
+  int64_t label(const std::string& name, event::MarkerKind kind, uint16_t domain) {
+    return writer_.dimension(
+        row::Label{.name = writer_.string(name), .kind = kind, .domain = writer_.string(ring_.call_name(domain))});
   }
   void add_marker(const std::vector<KeptRecord>& records, size_t at) {
     const KeptRecord& record = records[at];
     const int64_t time = ring_.time(record.start);
-    std::vector<OpenRange>& open = open_[{record.process, record.tid}];
-    if (record.kind == WatchRecordKind::kPop) {
-      if (open.empty()) return;  // begun before what was kept
-      writer_.add(row::Marker{.track = thread(record),
-                              .start = open.back().start,
-                              .duration = event::duration_between(open.back().start, time),
-                              .dim = label(open.back().name, event::MarkerKind::kPushPop)});
-      open.pop_back();
-      return;
+    std::vector<OpenRange>& open = open_[{record.process, record.tid, record.call}];
+    switch (record.kind) {
+      case WatchRecordKind::kPop:
+        if (open.empty()) return;  // begun before what was kept
+        end_range(open.back(), time, event::MarkerKind::kPushPop);
+        open.pop_back();
+        return;
+      case WatchRecordKind::kStop:
+        if (const auto found = started_.find(record.object); found != started_.end()) {
+          end_range(found->second, time, event::MarkerKind::kStartStop);
+          started_.erase(found);
+        }
+        return;
+      case WatchRecordKind::kPush:
+        open.push_back({record, time, marker_text(records, at)});
+        return;
+      case WatchRecordKind::kStart:
+        started_[record.ticket] = {record, time, marker_text(records, at)};
+        return;
+      default:
+        writer_.add(row::Marker{.track = thread(record),
+                                .start = time,
+                                .duration = 0,
+                                .dim = label(marker_text(records, at), event::MarkerKind::kMark, record.call)});
     }
-    const std::string name = marker_text(records, at);
-    if (record.kind == WatchRecordKind::kPush) {
-      open.push_back({time, name});
-      return;
-    }
+  }
+  void add_collective(const KeptRecord& record) {
+    if (record.call == 0) return;  // it joined the communicator
+    const std::string of = record.context >> 32 != 0 ? fmt::format(" of {}", record.context >> 32) : "";
+    const std::string text = fmt::format("{} {} of communicator {:x}, rank {}{}", ring_.call_name(record.call),
+                                         record.amount, record.object, record.context & UINT32_MAX, of);
     writer_.add(row::Marker{
-        .track = thread(record), .start = time, .duration = 0, .dim = label(name, event::MarkerKind::kMark)});
+        .track = thread(record),
+        .start = ring_.time(record.start),
+        .duration = 0,
+        .dim = writer_.dimension(row::Label{
+            .name = writer_.string(text), .kind = event::MarkerKind::kMark, .domain = writer_.string("collectives")})});
+  }
+  // `end`: nothing for one that had not ended.
+  void end_range(const OpenRange& range, std::optional<int64_t> end, event::MarkerKind kind) {
+    writer_.add(row::Marker{.track = thread(range.begin),
+                            .start = range.start,
+                            .duration = end ? event::duration_between(range.start, *end) : kUnknown,
+                            .dim = label(range.name, kind, range.begin.call)});
   }
   void end_ranges() {
     for (const auto& [of, open] : open_)
-      for (const OpenRange& range : open) {
-        KeptRecord record;
-        record.process = of.first;
-        record.tid = of.second;
-        writer_.add(row::Marker{.track = thread(record),
-                                .start = range.start,
-                                .duration = kUnknown,
-                                .dim = label(range.name, event::MarkerKind::kPushPop)});
-      }
+      for (const OpenRange& range : open) end_range(range, std::nullopt, event::MarkerKind::kPushPop);
+    for (const auto& [ticket, range] : started_) end_range(range, std::nullopt, event::MarkerKind::kStartStop);
   }
 
   trace::TraceWriter& writer_;
@@ -321,7 +359,8 @@ class KeptRows {
   std::map<std::pair<uint16_t, uint64_t>, const event::WatchObject*> objects_;
   std::map<uint16_t, int64_t> processes_, functions_, last_queue_;
   std::map<std::pair<uint16_t, uint32_t>, int64_t> threads_;
-  std::map<std::pair<uint16_t, uint32_t>, std::vector<OpenRange>> open_;
+  std::map<std::tuple<uint16_t, uint32_t, uint16_t>, std::vector<OpenRange>> open_;  // by domain, too
+  std::map<uint64_t, OpenRange> started_;                                            // by ticket
   std::map<std::tuple<uint16_t, uint32_t, uint16_t, std::string>, int64_t> devices_;
   std::map<std::tuple<uint16_t, uint64_t, uint64_t>, int64_t> queues_;
   std::map<uint32_t, int64_t> kernels_;
@@ -388,7 +427,16 @@ std::string marker_text(const std::vector<KeptRecord>& records, size_t at) {
     text += marker_text_of(records[i]);
   }
   text.resize(strnlen(text.data(), text.size()));
-  return text.size() < record.context ? text + "…" : text;
+  if (text.size() >= record.context) return text;
+  // Not a part of a character: its first byte, and how many there should be.
+  size_t first = text.size();
+  while (first > 0 && text.size() - first < 3 && (static_cast<unsigned char>(text[first - 1]) & 0xc0) == 0x80) --first;
+  if (first > 0) {
+    const auto lead = static_cast<unsigned char>(text[first - 1]);
+    const size_t wanted = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
+    if (text.size() - (first - 1) < wanted) text.resize(first - 1);
+  }
+  return text + "…";
 }
 
 Result<KeptCounts> write_kept(const KeptExcerpt& excerpt, const event::WatchTable& table, const RingFile& ring,
@@ -406,6 +454,7 @@ Result<KeptCounts> write_kept(const KeptExcerpt& excerpt, const event::WatchTabl
   KeptRows rows(*writer, table, ring);
   rows.add_live(excerpt.live);
   rows.add_all(excerpt.records);
+  rows.add_trigger(excerpt);
   describe(*writer, excerpt, rows.counts());
   const ClockTuple now = sample_clocks();
   writer->add(

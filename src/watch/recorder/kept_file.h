@@ -38,7 +38,8 @@ struct KeptCounts {
 
 /// The part of a marker's text in one record, filled up with zeros.
 std::string marker_text_of(const KeptRecord& record);
-/// The text of a marker, whose further parts are in the records behind it. Cut texts end in "…".
+/// The text of a marker, whose further parts are in the records behind it. Cut texts end in "…", behind a whole
+/// character.
 std::string marker_text(const std::vector<KeptRecord>& records, size_t at);
 
 /// Writes the file. The table and the ring stay while it does.

@@ -57,9 +57,9 @@ Recorder::Recorder(const WatchSegment& segment, RingFile ring, const KeepOptions
       command_(std::move(command)),
       stream_(ring_),
       conditions_(segment.table(), ring_, options_.triggers,
-                  [this](const KeepTrigger& trigger, const std::string& why) {
+                  [this](const KeepTrigger& trigger, const std::string& why, std::vector<std::string> further) {
                     fire(trigger.cause, trigger.words, why,
-                         trigger.cause == KeepCause::kMemory ? owners() : std::vector<std::string>{});
+                         trigger.cause == KeepCause::kMemory ? owners() : std::move(further));
                   }),
       began_(raw_now()) {}
 
@@ -89,7 +89,7 @@ void Recorder::ask() {
 void Recorder::fire(KeepCause cause, const std::string& words, const std::string& why,
                     std::vector<std::string> further) {
   const int64_t now = raw_now();
-  const bool asked = cause == KeepCause::kKey || cause == KeepCause::kSignal;
+  const bool asked = cause == KeepCause::kKey || cause == KeepCause::kSignal || cause == KeepCause::kProgram;
   if (pending_) {  // the file that is coming shows this, too
     if (pending_->excerpt.trigger != words) {
       pending_->excerpt.further.push_back(
@@ -239,15 +239,22 @@ void Recorder::step() {
   if (pending_ && raw_now() >= pending_->deadline && !writing_) write_pending();
 }
 
-void Recorder::end(int status) {
-  follow(true);
+void Recorder::crashed(const std::string& why) {
+  follow(false);
+  if (const KeepTrigger* const trigger = trigger_of(KeepCause::kCrash)) fire(KeepCause::kCrash, trigger->words, why);
+}
+
+void Recorder::ended(int status, const std::string& what) {
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
   const int number = WIFSIGNALED(status) ? WTERMSIG(status) : code > 128 ? code - 128 : 0;
   // SIGKILL is the kernel's when memory is short. The others are faults, or what meant to end the program.
-  const bool crashed = number == SIGSEGV || number == SIGABRT || number == SIGBUS || number == SIGFPE ||
-                       number == SIGILL || number == SIGKILL || number == SIGTRAP || number == SIGSYS;
-  if (const KeepTrigger* const trigger = trigger_of(KeepCause::kCrash); trigger != nullptr && crashed)
-    fire(KeepCause::kCrash, trigger->words, fmt::format("SIG{} ended the program", sigabbrev_np(number)));
+  const bool crash = number == SIGSEGV || number == SIGABRT || number == SIGBUS || number == SIGFPE ||
+                     number == SIGILL || number == SIGKILL || number == SIGTRAP || number == SIGSYS;
+  if (crash) crashed(fmt::format("SIG{} ended {}", sigabbrev_np(number), what));
+}
+
+void Recorder::end() {
+  follow(true);
   if (pending_) {
     if (writing_) {
       writing_->thread.join();
@@ -296,8 +303,9 @@ void Recorder::collect() {
   const KeptExcerpt& excerpt = writing_->excerpt;
   if (writing_->result)
     messages_.push_back(fmt::format(
-        "{}: {}; {} operations of the {:.1f} s before it and the {:.1f} s after it, written in {:.2f} s", excerpt.path,
-        excerpt.why, writing_->result->operations, static_cast<double>(excerpt.at - excerpt.complete_from) * 1e-9,
+        "{}: {}; {} operation{} of the {:.1f} s before it and the {:.1f} s after it, written in {:.2f} s", excerpt.path,
+        excerpt.why, writing_->result->operations, writing_->result->operations == 1 ? "" : "s",
+        static_cast<double>(excerpt.at - excerpt.complete_from) * 1e-9,
         static_cast<double>(excerpt.to - excerpt.at) * 1e-9,
         static_cast<double>(writing_->ended - writing_->began) * 1e-9));
   else

@@ -38,14 +38,20 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
+  /// Makes another user the owner of the ring. False if the kernel does not let tacho.
+  bool give_to(uint32_t user, uint32_t group) const { return ring_.give_to(user, group); }
   /// Whether a signal that was sent to tacho is a trigger, and not the program's.
   bool takes(int signal);
   /// A key of the page.
   void ask();
   /// About 50 times a second.
   void step();
-  /// The program ended with this status of wait().
-  void end(int status);
+  /// A program ended with this status of wait(): whether that was a crash.
+  void ended(int status, const std::string& what);
+  /// A program crashed, and why that is thought.
+  void crashed(const std::string& why);
+  /// No program writes any more.
+  void end();
   /// Sentences since the last call: files that were written, or why not.
   std::vector<std::string> messages();
 

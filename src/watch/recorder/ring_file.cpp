@@ -89,6 +89,10 @@ RingFile::~RingFile() {
   if (file_ >= 0) close(file_);
 }
 
+bool RingFile::give_to(uint32_t user, uint32_t group) const {
+  return fchown(file_, user, group) == 0;
+}
+
 RingFile::Found RingFile::read(uint64_t ticket, KeptRecord& out) const {
   const event::WatchRecord& record = ring_->records[(ticket - 1) & (capacity_ - 1)];
   const uint64_t there = record.ticket.load(std::memory_order_acquire);
@@ -108,6 +112,12 @@ RingFile::Found RingFile::read(uint64_t ticket, KeptRecord& out) const {
          .result = record.result};
   std::atomic_thread_fence(std::memory_order_acquire);
   return record.ticket.load(std::memory_order_relaxed) == ticket ? Found::kWhole : Found::kOverwritten;
+}
+
+std::string RingFile::call_name(uint16_t number) const {
+  if (number == 0 || number > event::kWatchCalls) return {};
+  const event::WatchCall& call = ring_->calls[number - 1];
+  return {call.name, strnlen(call.name, sizeof call.name)};
 }
 
 void RingFile::follow() {

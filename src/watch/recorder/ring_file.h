@@ -31,11 +31,15 @@ class RingFile {
   RingFile& operator=(RingFile&&) = delete;
   ~RingFile();
 
+  /// Makes another user the owner of the file. False if the kernel does not let tacho.
+  bool give_to(uint32_t user, uint32_t group) const;
   const event::WatchRing& ring() const { return *ring_; }
   uint64_t capacity() const { return capacity_; }
   uint64_t head() const { return ring_->header.head.load(std::memory_order_acquire); }
   enum class Found { kWhole, kNotYet, kOverwritten };
   Found read(uint64_t ticket, KeptRecord& out) const;
+  /// Of a call or a domain; "" for number 0 and such as are not there.
+  std::string call_name(uint16_t number) const;
   /// The host's ticks as CLOCK_MONOTONIC_RAW, ns. follow() must have been called lately.
   int64_t time(uint64_t ticks) const;
   void follow();

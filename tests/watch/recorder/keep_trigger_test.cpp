@@ -16,6 +16,12 @@ TEST(KeepTrigger, ReadsEachKind) {
   EXPECT_EQ(read("signal:USR1").signal, SIGUSR1);
   EXPECT_EQ(read("signal:SIGUSR2").signal, SIGUSR2);
   EXPECT_EQ(read("crash").cause, KeepCause::kCrash);
+  EXPECT_EQ(read("program").cause, KeepCause::kProgram);
+  EXPECT_EQ(read("marker:epoch: 3").text, "epoch: 3");
+  EXPECT_TRUE(wants_markers(read("marker:step")));
+  EXPECT_EQ(read("slow-step:20%:train step").text, "train step");
+  EXPECT_TRUE(wants_markers(read("slow-step:20%:step")));
+  EXPECT_FALSE(wants_markers(read("slow-step:20%")));
   EXPECT_EQ(read("out-of-memory").cause, KeepCause::kOutOfMemory);
   EXPECT_DOUBLE_EQ(read("slow-step:20%").share, 0.2);
   EXPECT_DOUBLE_EQ(read("idle:50%").seconds, 1);
@@ -34,8 +40,10 @@ TEST(KeepTrigger, RefusesTheRestWithWhatThereIs) {
                                  "signal",
                                  "signal:KILL",
                                  "crash:1",
-                                 "marker:step",
-                                 "slow-step:20%:step",
+                                 "program:now",
+                                 "marker",
+                                 "marker:",
+                                 "slow-step:20%:",
                                  "slow-step",
                                  "slow-step:20",
                                  "slow-step:-5%",
@@ -54,6 +62,9 @@ TEST(KeepTrigger, RefusesTheRestWithWhatThereIs) {
     ASSERT_FALSE(trigger) << text;
     EXPECT_TRUE(trigger.error().message.starts_with("--trigger ")) << trigger.error().message;
   }
+  // No more of a marker's text is kept.
+  EXPECT_TRUE(parse_keep_trigger("marker:" + std::string(184, 'm')));
+  EXPECT_FALSE(parse_keep_trigger("marker:" + std::string(185, 'm')));
   EXPECT_NE(parse_keep_trigger("often").error().message.find("slow-step:20%"), std::string::npos);
 }
 

@@ -1098,6 +1098,7 @@ void begin_driver() {
   const Guard guard(g_own->objects);
   g_kernels.clear();
   g_graphs.clear();
+  g_contexts.clear();
 }
 
 void drain_driver() {

@@ -8,6 +8,7 @@
 #include "capture/plugin/watch/amd/hip.h"
 #include "capture/plugin/watch/cuda.h"
 #include "capture/plugin/watch/hooks.h"
+#include "capture/plugin/watch/markers/roctx.h"
 
 namespace tacho::capture::watch {
 namespace {
@@ -61,11 +62,15 @@ bool stands_in_behind(const void* code, const char* name) {
 bool is_of_hip(const char* name) {
   return strncmp(name, "hip", 3) == 0 || strncmp(name, "__hip", 5) == 0;
 }
+bool is_of_roctx(const char* name) {
+  return strncmp(name, "roctx", 5) == 0;
+}
 
 void* replaced_dlsym(void* handle, const char* name) {
   void* const found = next_dlsym()(handle, name);
   if (found == nullptr) return nullptr;
   if (is_of_hip(name)) return hooked_hip_symbol(name, found);
+  if (is_of_roctx(name)) return hooked_roctx_symbol(name, found);
   return stands_in_behind(__builtin_return_address(0), name) ? found : hooked_driver_symbol(name, found);
 }
 
@@ -75,7 +80,8 @@ extern "C" __attribute__((visibility("hidden"), used)) Dlsym* tacho_watch_dlsym_
                                                                                          const char* name) {
   const bool by_caller = handle == RTLD_NEXT || handle == RTLD_DEFAULT;
   const bool watched = g_watched.load(std::memory_order_relaxed) && !by_caller && name != nullptr;
-  return watched && (strncmp(name, "cu", 2) == 0 || is_of_hip(name)) ? replaced_dlsym : next_dlsym();
+  return watched && (strncmp(name, "cu", 2) == 0 || is_of_hip(name) || is_of_roctx(name)) ? replaced_dlsym
+                                                                                          : next_dlsym();
 }
 
 asm(R"(

@@ -93,6 +93,19 @@ class EventAnchors {
     return false;
   }
 
+  template <typename Body>
+  void for_each_place(Body body) const {
+    for (const Anchor& anchor : anchors_) body(anchor.place);
+  }
+  /// The place's events go. In its context.
+  void destroy(const EventRuntime& runtime, uint64_t place) {
+    for (Anchor& anchor : anchors_) {
+      if (anchor.place != place) continue;
+      for (Event const event : {anchor.event, anchor.next})
+        if (event != nullptr) runtime.destroy(event);
+      anchor = {};
+    }
+  }
   /// A place is gone, or all (kAnyPlace) are, and its events with it.
   void forget(uint64_t place) {
     for (Anchor& anchor : anchors_)
@@ -308,7 +321,7 @@ void EventTimer::read_after_wait() {
 }
 
 void EventTimer::relate_clocks(Stream stream, bool per_thread) {
-  if (g_ring == nullptr || capturing() || !try_lock(state_->lock)) return;
+  if (!keeps() || capturing() || !try_lock(state_->lock)) return;
   if (!capturing()) state_->anchors.place(*runtime_, stream, per_thread);
   unlock(state_->lock);
 }
@@ -351,6 +364,7 @@ void EventTimer::begin_stay() {
     spare.place = kNoPlace;
     spare.count = 0;
   }
+  state_->anchors.forget(kAnyPlace);
 }
 
 template <typename Body>
@@ -364,6 +378,7 @@ void EventTimer::over_places(bool (*enter)(uint64_t place), Body body) {
   };
   for (uint32_t i = 0; i < state_->waiting_count.load(std::memory_order_relaxed); ++i) see(state_->waiting[i].place);
   for (const Spare& spare : state_->spare) see(spare.place);
+  state_->anchors.for_each_place(see);
   for (size_t i = 0; i < count; ++i)
     if (enter(seen[i])) body(seen[i]);
 }
@@ -392,6 +407,7 @@ void EventTimer::end_stay(bool (*enter)(uint64_t place)) {
   }
   state_->waiting_count.store(0, std::memory_order_relaxed);
   over_places(enter, [&](uint64_t place) {
+    state_->anchors.destroy(*runtime_, place);
     for (Spare& spare : state_->spare) {
       if (spare.place != place) continue;
       for (uint32_t i = 0; i < spare.count; ++i)
@@ -464,7 +480,7 @@ OpenTiming EventTimer::open(Stream stream, bool per_thread) {
   if (state_->waiting_count.load(std::memory_order_relaxed) == kMostWaiting) return timing;
   timing.place = runtime_->place(stream, per_thread);
   // Before the first operation a device has nothing to do.
-  if (g_ring != nullptr && !state_->anchors.has(timing.place)) state_->anchors.place(*runtime_, stream, per_thread);
+  if (keeps() && !state_->anchors.has(timing.place)) state_->anchors.place(*runtime_, stream, per_thread);
   if (timing.place == kNoPlace || !take_events(timing.place, timing.events)) return timing;
   hold(stream, per_thread);
   if (state_->lead == 0) state_->lead = 1;

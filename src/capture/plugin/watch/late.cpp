@@ -16,6 +16,7 @@
 #include "capture/plugin/watch/cuda.h"
 #include "capture/plugin/watch/opencl.h"
 #include "capture/plugin/watch/patches.h"
+#include "capture/plugin/watch/ring.h"
 #include "capture/plugin/watch/sums.h"
 #include "capture/room/loaded.h"
 #include "capture/room/slots.h"
@@ -118,6 +119,7 @@ void leave_in_child() {
   end_hip();
   leave_opencl();
   g_stay.fetch_add(1, std::memory_order_acq_rel);
+  close_ring();
   drop_table();
   g_busy.store(0, std::memory_order_release);
 }
@@ -138,6 +140,7 @@ const char* come(const AttachBlock& block) {
   g_stay.fetch_add(1, std::memory_order_acq_rel);
   memcpy(g_path, block.pool, sizeof g_path);
   if (const char* const why = take_table(g_path)) return why;
+  open_ring(g_path);
   forget_all_rows();
   begin_driver();
   begin_hip();
@@ -167,6 +170,7 @@ void leave() {
   end_driver();
   end_hip();
   g_stay.fetch_add(1, std::memory_order_acq_rel);
+  close_ring();
 }
 
 void follow() {

@@ -40,6 +40,8 @@ constinit cl_icd_dispatch g_next = {};
 constinit cl_icd_dispatch g_hooks = {};
 constinit HandleMap g_kernels;  // cl_kernel -> WatchedKernel
 constinit HandleMap g_queues;   // cl_command_queue -> Queue
+constinit HandleMap
+    g_late_queues;  // in a program that ran before tacho came: cl_command_queue -> itself, when the ring has it
 
 // A queue that tacho knows.
 struct Queue {
@@ -349,6 +351,8 @@ template <auto Member>
 constinit const char* g_name = "";  // set by install()
 #define TACHO_CALL_OF(member) TACHO_KEPT_CALL(event::Domain::kOpenCL, g_name<member>, "")
 
+void keep_late_queue(cl_command_queue handle);
+
 template <auto Member, typename F = FunctionOf<Member>>
 struct Hook;
 template <auto Member, typename R, typename... A>
@@ -389,6 +393,7 @@ struct Hook<Member, R (*)(A...)> {
       cl_int* const told = std::get<sizeof...(A) - 1>(std::tie(args...));
       if (!good) code = told != nullptr ? *told : CL_OUT_OF_RESOURCES;
     }
+    if (g_late && call.kept()) keep_late_queue(std::get<0>(std::tie(args...)));
     if (call.kept())
       kept.ticket = call.end({.call = TACHO_CALL_OF(Member),
                               .row = row_number(*operation.row),
@@ -415,7 +420,7 @@ struct Hook<Member, R (*)(A...)> {
     const bool given = wanted != nullptr;
     if (!given) wanted = &event;
     KeptWork kept;
-    if (g_ring != nullptr) kept.from = raw_now();
+    if (keeps()) kept.from = raw_now();
     const auto [result, good] = forward(own, operation, kept, args...);
     if (kept.ticket != 0) kept.to = raw_now();
     if (stay != g_stay.load(std::memory_order_relaxed)) {
@@ -494,7 +499,7 @@ void read_last_times() {
 
 // What a queue, and the memory of its context, belong to.
 void keep_device_of(cl_command_queue handle) {
-  if (g_ring == nullptr) return;
+  if (!keeps()) return;
   cl_device_id device = nullptr;
   cl_context context = nullptr;
   if (g_next.clGetCommandQueueInfo(handle, CL_QUEUE_DEVICE, sizeof(cl_device_id), &device, nullptr) != CL_SUCCESS ||
@@ -523,6 +528,14 @@ void keep_device_of(cl_command_queue handle) {
   keep_object(object);
 }
 
+// A queue that the program made before tacho came, or makes as it would without.
+void keep_late_queue(cl_command_queue handle) {
+  if (handle == nullptr || g_late_queues.find(handle) != nullptr) return;
+  keep_device_of(handle);
+  const Guard guard(g_own->objects);
+  g_late_queues.set(handle, handle);
+}
+
 void keep_queue(cl_command_queue handle, bool forced, const cl_queue_properties* asked) {
   keep_device_of(handle);
   const Guard guard(g_own->objects);
@@ -543,6 +556,7 @@ void keep_queue(cl_command_queue handle, bool forced, const cl_queue_properties*
 void forget_queue(cl_command_queue handle) {
   const Guard guard(g_own->objects);
   if (void* const queue = g_queues.erase(handle)) g_queue_slab.give(static_cast<Queue*>(queue));
+  g_late_queues.erase(handle);
 }
 
 // In a program that ran before tacho came, queues stay as the program makes them: it goes on when tacho has left.
@@ -710,7 +724,7 @@ cl_int CL_API_CALL enqueue_buffer(cl_uint count, cl_command_queue* queues, cl_co
   cl_event* const where = timed && event == nullptr ? &mine : event;
   own.pause();
   KeptWork kept;
-  if (timed && g_ring != nullptr) kept.from = raw_now();
+  if (timed && keeps()) kept.from = raw_now();
   const KeptCall call;
   const cl_int result = g_next_buffer[Place](count, queues, buffer, waits, wait_list, where);
   if (call.kept() && row != nullptr)
@@ -830,7 +844,7 @@ cl_int CL_API_CALL release_memory(cl_mem object) {
   size_t bytes = 0;
   cl_mem parent = nullptr;
   bool last = false;
-  if (g_ring != nullptr && object != nullptr) {
+  if (keeps() && object != nullptr) {
     last =
         g_next.clGetMemObjectInfo(object, CL_MEM_REFERENCE_COUNT, sizeof references, &references, nullptr) ==
             CL_SUCCESS &&
@@ -964,6 +978,7 @@ void begin_opencl() {
   if (g_own == nullptr) return;
   const Guard guard(g_own->objects);
   g_kernels.clear();
+  g_late_queues.clear();
   // Handles may mean other queues now. A layer of the loader has seen them all.
   if (g_is_layer) return;
   g_queues.for_each([](const void*, void* queue) { g_queue_slab.give(static_cast<Queue*>(queue)); });

@@ -10,17 +10,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "event/watch_table.h"
 
 namespace tacho::capture::watch {
 
-constinit event::WatchRing* g_ring = nullptr;
+constinit std::atomic<const OwnRing*> g_ring{nullptr};
 
 namespace {
 
 constinit uint16_t g_number = 0;  // of this process in the table
-constinit uint64_t g_last = 0;    // header.records - 1
+// Rings by the power of two that their records are: each has had one place in this process's memory ever since.
+constinit OwnRing g_rings[48] = {};
 __attribute__((tls_model("initial-exec"))) constinit thread_local uint32_t t_tid = 0;
 
 uint32_t thread_id() {
@@ -29,16 +31,16 @@ uint32_t thread_id() {
 }
 
 // A record that is being written: readers see no ticket in it until it is published.
-event::WatchRecord& begin_record(uint64_t ticket) {
-  event::WatchRecord& record = g_ring->records[(ticket - 1) & g_last];
+event::WatchRecord& begin_record(const OwnRing& ring, uint64_t ticket) {
+  event::WatchRecord& record = ring.at->records[(ticket - 1) & ring.last];
   record.ticket.store(0, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   record.tid = thread_id();
   record.process = g_number;
   return record;
 }
-uint64_t take_tickets(uint32_t count) {
-  return g_ring->header.head.fetch_add(count, std::memory_order_relaxed) + 1;
+uint64_t take_tickets(const OwnRing& ring, uint32_t count) {
+  return ring.at->header.head.fetch_add(count, std::memory_order_relaxed) + 1;
 }
 void publish(event::WatchRecord& record, uint64_t ticket) {
   record.ticket.store(ticket, std::memory_order_release);
@@ -52,6 +54,16 @@ void copy_text(char* to, size_t room, std::string_view text) {
 
 }  // namespace
 
+namespace {
+
+// Whether the mapped file is a whole ring of the size that it states.
+bool is_ring(const event::WatchRingHeader& header, size_t bytes) {
+  return header.magic == event::kWatchRingMagic && header.size == bytes && std::has_single_bit(header.records) &&
+         header.records <= bytes / sizeof(event::WatchRecord) && event::watch_ring_bytes(header.records) <= bytes;
+}
+
+}  // namespace
+
 void open_ring(const char* table) {
   char path[512];
   const int size = snprintf(path, sizeof path, "%s%s", table, event::kWatchRingEnding);
@@ -59,24 +71,40 @@ void open_ring(const char* table) {
   const int file = open(path, O_RDWR | O_CLOEXEC);
   if (file < 0) return;
   struct stat status {};
-  void* at = MAP_FAILED;
-  size_t bytes = 0;
-  if (fstat(file, &status) == 0 && status.st_size >= static_cast<off_t>(sizeof(event::WatchRing))) {
-    bytes = static_cast<size_t>(status.st_size);
-    at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  const size_t bytes = fstat(file, &status) == 0 && status.st_size >= static_cast<off_t>(sizeof(event::WatchRing))
+                           ? static_cast<size_t>(status.st_size)
+                           : 0;
+  void* const at = bytes == 0 ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (at != MAP_FAILED) {
+    auto* ring = static_cast<event::WatchRing*>(at);
+    const event::WatchRingHeader& header = ring->header;
+    const bool good = is_ring(header, bytes);
+    OwnRing& own = g_rings[good ? static_cast<size_t>(std::countr_zero(header.records)) % std::size(g_rings) : 0];
+    if (good && own.at != nullptr) {
+      // Where the last one of that size was.
+      void* const there = mmap(own.at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+      munmap(at, bytes);
+      ring = there == MAP_FAILED ? nullptr : own.at;
+    } else if (!good) {
+      munmap(at, bytes);
+      ring = nullptr;
+    }
+    if (ring != nullptr) {
+      own.at = ring;
+      own.last = ring->header.records - 1;
+      own.tsc = ring->header.tsc != 0;
+      g_ring.store(&own, std::memory_order_release);
+    }
   }
   close(file);
-  if (at == MAP_FAILED) return;
-  auto* const ring = static_cast<event::WatchRing*>(at);
-  const uint64_t records = ring->header.records;
-  if (ring->header.magic != event::kWatchRingMagic || ring->header.size != bytes || records == 0 ||
-      (records & (records - 1)) != 0 || records > bytes / sizeof(event::WatchRecord) ||
-      event::watch_ring_bytes(records) > bytes) {
-    munmap(at, bytes);
-    return;
-  }
-  g_last = records - 1;
-  g_ring = ring;
+}
+
+void close_ring() {
+  const OwnRing* const own = g_ring.exchange(nullptr, std::memory_order_acq_rel);
+  if (own == nullptr) return;
+  // In place of pages that are there, so it needs no room.
+  static_cast<void>(mmap(own->at, event::watch_ring_bytes(own->last + 1), PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0));
 }
 
 void use_ring_as(uint16_t process) {
@@ -84,12 +112,13 @@ void use_ring_as(uint16_t process) {
   t_tid = 0;  // this may be a forked child
 }
 
-uint16_t call_number(event::Domain domain, const char* name, const char* version) {
-  if (g_ring == nullptr) return 0;
+namespace {
+
+uint16_t call_number(const OwnRing& ring, event::Domain domain, const char* name, const char* version) {
   char whole[sizeof event::WatchCall::name];
   snprintf(whole, sizeof whole, "%s%s", name, version);
   for (uint32_t i = 0; i < event::kWatchCalls; ++i) {
-    event::WatchCall& call = g_ring->calls[i];
+    event::WatchCall& call = ring.at->calls[i];
     uint32_t state = call.state.load(std::memory_order_acquire);
     if (state == event::WatchRow::kFree && call.state.compare_exchange_strong(state, event::WatchRow::kTaken)) {
       call.domain = static_cast<uint32_t>(domain);
@@ -102,15 +131,27 @@ uint16_t call_number(event::Domain domain, const char* name, const char* version
         strcmp(call.name, whole) == 0)
       return static_cast<uint16_t>(i + 1);
   }
-  g_ring->header.lost_calls.fetch_add(1, std::memory_order_relaxed);
+  ring.at->header.lost_calls.fetch_add(1, std::memory_order_relaxed);
   return 0;
 }
 
+}  // namespace
+
+uint16_t CallNumber::look_up(event::Domain domain, const char* name, const char* version) {
+  const uint64_t stay = g_stay.load(std::memory_order_acquire);
+  const OwnRing* const ring = kept_ring();
+  if (ring == nullptr) return 0;
+  const uint16_t number = call_number(*ring, domain, name, version);
+  kept_.store((stay + 1) << 16 | number, std::memory_order_relaxed);
+  return number;
+}
+
 void keep_object(const KeptObject& object) {
-  if (g_ring == nullptr || object.handle == nullptr) return;
+  const OwnRing* const ring = kept_ring();
+  if (ring == nullptr || object.handle == nullptr) return;
   const auto handle = reinterpret_cast<uint64_t>(object.handle);
   event::WatchObject* place = nullptr;
-  for (event::WatchObject& each : g_ring->objects) {
+  for (event::WatchObject& each : ring->at->objects) {
     uint32_t state = each.state.load(std::memory_order_acquire);
     if (state == event::WatchRow::kFree && each.state.compare_exchange_strong(state, event::WatchRow::kTaken)) {
       place = &each;
@@ -123,7 +164,7 @@ void keep_object(const KeptObject& object) {
     break;
   }
   if (place == nullptr) {
-    g_ring->header.lost_objects.fetch_add(1, std::memory_order_relaxed);
+    ring->at->header.lost_objects.fetch_add(1, std::memory_order_relaxed);
     return;
   }
   place->process = g_number;
@@ -138,9 +179,9 @@ void keep_object(const KeptObject& object) {
 }
 
 uint64_t KeptCall::write(const KeptFacts& facts) const {
-  const uint64_t end = ring_ticks();
-  const uint64_t ticket = take_tickets(1);
-  event::WatchRecord& record = begin_record(ticket);
+  const uint64_t end = ring_ticks(*ring_);
+  const uint64_t ticket = take_tickets(*ring_, 1);
+  event::WatchRecord& record = begin_record(*ring_, ticket);
   record.start = start_;
   record.end = end;
   record.object = facts.object;
@@ -156,9 +197,10 @@ uint64_t KeptCall::write(const KeptFacts& facts) const {
 }
 
 void keep_times(uint64_t of, int64_t start, uint64_t ns, uint64_t half_width) {
-  if (g_ring == nullptr || of == 0) return;
-  const uint64_t ticket = take_tickets(1);
-  event::WatchRecord& record = begin_record(ticket);
+  const OwnRing* const ring = kept_ring();
+  if (ring == nullptr || of == 0) return;
+  const uint64_t ticket = take_tickets(*ring, 1);
+  event::WatchRecord& record = begin_record(*ring, ticket);
   record.start = static_cast<uint64_t>(start);
   record.end = static_cast<uint64_t>(start) + ns;
   record.of = of;
@@ -172,46 +214,61 @@ void keep_times(uint64_t of, int64_t start, uint64_t ns, uint64_t half_width) {
   publish(record, ticket);
 }
 
-void keep_marker(WatchRecordKind kind, std::string_view text) {
-  if (g_ring == nullptr) return;
-  const uint64_t time = ring_ticks();
+namespace {
+
+// Further text of a marker: 8 + 24 + 8 bytes in start, text and context.
+void keep_text(const OwnRing& ring, uint64_t ticket, std::string_view part) {
+  event::WatchRecord& record = begin_record(ring, ticket);
+  record.kind = WatchRecordKind::kText;
+  record.flags = 0;
+  record.row = event::kWatchNoRow;
+  record.call = 0;
+  record.result = 0;
+  char* const words[] = {reinterpret_cast<char*>(&record.start), record.text, reinterpret_cast<char*>(&record.context)};
+  const size_t sizes[] = {8, event::kWatchMarkTextBytes, 8};
+  size_t at = 0;
+  for (size_t k = 0; k < 3; ++k) {
+    const size_t size = at >= part.size() ? 0 : part.size() - at < sizes[k] ? part.size() - at : sizes[k];
+    memset(words[k], 0, sizes[k]);
+    if (size > 0) memcpy(words[k], part.data() + at, size);
+    at += size;
+  }
+  publish(record, ticket);
+}
+
+}  // namespace
+
+uint64_t keep_marker(const KeptMarker& marker) {
+  const OwnRing* const ring = kept_ring();
+  if (ring == nullptr) return 0;
+  const uint64_t time = ring_ticks(*ring);
+  const std::string_view text = marker.text;
   const size_t first = text.size() < event::kWatchMarkTextBytes ? text.size() : event::kWatchMarkTextBytes;
   const size_t rest = text.size() - first;
   auto more = static_cast<uint32_t>((rest + event::kWatchTextBytes - 1) / event::kWatchTextBytes);
   if (more > event::kWatchTextRecords) more = event::kWatchTextRecords;
   // Adjacent tickets, so that a reader finds the text behind its marker.
-  const uint64_t ticket = take_tickets(1 + more);
-  event::WatchRecord& record = begin_record(ticket);
+  const uint64_t ticket = take_tickets(*ring, 1 + more);
+  event::WatchRecord& record = begin_record(*ring, ticket);
   record.start = time;
   memset(record.text, 0, sizeof record.text);
-  if (first > 0) memcpy(record.text, text.data(), first);
-  record.context = text.size();
+  if (marker.kind == WatchRecordKind::kStop)
+    record.of = marker.of;
+  else if (first > 0)
+    memcpy(record.text, text.data(), first);
+  record.context = marker.whole > text.size() ? marker.whole : text.size();
   record.row = event::kWatchNoRow;
-  record.call = 0;
-  record.kind = kind;
+  record.call = marker.domain;
+  record.kind = marker.kind;
   record.flags = static_cast<uint8_t>(more);
   record.result = 0;
   publish(record, ticket);
   for (uint32_t i = 0; i < more; ++i) {
-    const size_t from = first + i * event::kWatchTextBytes;  // of text, which goes beyond it
-    const std::string_view part(text.data() + from, std::min<size_t>(text.size() - from, event::kWatchTextBytes));
-    event::WatchRecord& further = begin_record(ticket + 1 + i);
-    further.kind = WatchRecordKind::kText;
-    further.flags = 0;
-    further.row = event::kWatchNoRow;
-    char* const words[] = {reinterpret_cast<char*>(&further.start), further.text,
-                           reinterpret_cast<char*>(&further.context)};
-    // Text lies in start, text and context: 8 + 24 + 8 bytes.
-    const size_t sizes[] = {8, event::kWatchMarkTextBytes, 8};
-    size_t at = 0;
-    for (size_t k = 0; k < 3; ++k) {
-      const size_t size = at >= part.size() ? 0 : part.size() - at < sizes[k] ? part.size() - at : sizes[k];
-      memset(words[k], 0, sizes[k]);
-      if (size > 0) memcpy(words[k], part.data() + at, size);
-      at += size;
-    }
-    publish(further, ticket + 1 + i);
+    const size_t from = first + i * event::kWatchTextBytes;
+    keep_text(*ring, ticket + 1 + i,
+              {text.data() + from, std::min<size_t>(text.size() - from, event::kWatchTextBytes)});
   }
+  return ticket;
 }
 
 }  // namespace tacho::capture::watch

@@ -15,24 +15,50 @@ namespace tacho::capture::watch {
 
 using event::WatchRecordKind;
 
-/// nullptr when nothing is kept. Set before the program's own code runs.
-extern event::WatchRing* g_ring;
+extern constinit std::atomic<uint32_t> g_stay;  // sums.h
+
+/// A ring as this process has mapped it. Where one was, there is memory for as long as the process lives: a call that
+/// is still on its way when tacho leaves writes into pages that nobody reads.
+struct OwnRing {
+  event::WatchRing* at = nullptr;
+  uint64_t last = 0;  ///< its records - 1
+  bool tsc = false;   ///< as WatchRingHeader::tsc
+};
+/// nullptr while nothing is kept. In a program that tacho starts it is set before the program's own code runs.
+extern constinit std::atomic<const OwnRing*> g_ring;
+inline const OwnRing* kept_ring() {
+  return g_ring.load(std::memory_order_acquire);
+}
+inline bool keeps() {
+  return g_ring.load(std::memory_order_relaxed) != nullptr;
+}
 
 /// Maps the ring beside the table of that path, if there is one. `process`: this process's place in the table.
 void open_ring(const char* table);
 void use_ring_as(uint16_t process);
+/// tacho leaves.
+void close_ring();
 
-/// The number of a function by name and version ("cuMemAlloc", "_v2"), from 1; 0 when there is no ring or no place.
-uint16_t call_number(event::Domain domain, const char* name, const char* version);
-#define TACHO_KEPT_CALL(domain, name, version)                                           \
-  ([] {                                                                                  \
-    static constinit std::atomic<uint16_t> kept{0};                                      \
-    uint16_t found = kept.load(std::memory_order_relaxed);                               \
-    if (__builtin_expect(found == 0 && ::tacho::capture::watch::g_ring != nullptr, 0)) { \
-      found = ::tacho::capture::watch::call_number(domain, name, version);               \
-      kept.store(found, std::memory_order_relaxed);                                      \
-    }                                                                                    \
-    return found;                                                                        \
+/// The number of a name that records refer to, which a place in the code looks up once in each stay.
+class CallNumber {
+ public:
+  /// Of a function by name and version ("cuMemAlloc", "_v2"), from 1; 0 when there is no ring or no place.
+  uint16_t find(event::Domain domain, const char* name, const char* version) {
+    if (!keeps()) return 0;
+    const uint64_t kept = kept_.load(std::memory_order_relaxed);
+    if (__builtin_expect(kept >> 16 == uint64_t{g_stay.load(std::memory_order_relaxed)} + 1, 1))
+      return static_cast<uint16_t>(kept);
+    return look_up(domain, name, version);
+  }
+
+ private:
+  uint16_t look_up(event::Domain domain, const char* name, const char* version);
+  std::atomic<uint64_t> kept_{0};  // the stay plus 1, and the number
+};
+#define TACHO_KEPT_CALL(domain, name, version)                 \
+  ([] {                                                        \
+    static constinit ::tacho::capture::watch::CallNumber kept; \
+    return kept.find(domain, name, version);                   \
   }())
 
 /// What a queue, stream or context belongs to. Call it once for each that the runtime gives out.
@@ -46,9 +72,9 @@ struct KeptObject {
 };
 void keep_object(const KeptObject& object);
 
-/// The host's clock as records have it. Only when there is a ring.
-inline uint64_t ring_ticks() {
-  return g_ring->header.tsc != 0 ? __rdtsc() : static_cast<uint64_t>(raw_now());
+/// The host's clock as records have it.
+inline uint64_t ring_ticks(const OwnRing& ring) {
+  return ring.tsc ? __rdtsc() : static_cast<uint64_t>(raw_now());
 }
 
 struct KeptFacts {
@@ -63,20 +89,33 @@ struct KeptFacts {
 /// A call of the runtime that is kept. Make it before the call.
 class KeptCall {
  public:
-  KeptCall() : start_(g_ring != nullptr ? ring_ticks() : 0) {}
-  /// After the call. The record's ticket; 0 when nothing is kept.
-  uint64_t end(const KeptFacts& facts) const { return start_ == 0 || g_ring == nullptr ? 0 : write(facts); }
-  bool kept() const { return start_ != 0; }
+  KeptCall() : ring_(kept_ring()) {
+    if (ring_ == nullptr) return;
+    stay_ = g_stay.load(std::memory_order_relaxed);
+    start_ = ring_ticks(*ring_);
+  }
+  /// After the call. The record's ticket; 0 when nothing is kept, or tacho has left meanwhile.
+  uint64_t end(const KeptFacts& facts) const { return kept() ? write(facts) : 0; }
+  bool kept() const { return ring_ != nullptr && stay_ == g_stay.load(std::memory_order_relaxed); }
 
  private:
   uint64_t write(const KeptFacts& facts) const;
-  uint64_t start_;
+  const OwnRing* ring_;
+  uint64_t start_ = 0;
+  uint32_t stay_ = 0;
 };
 
 /// The work of the record `of` began at `start`, CLOCK_MONOTONIC_RAW, give or take `half_width` ns, and took `ns`.
 void keep_times(uint64_t of, int64_t start, uint64_t ns, uint64_t half_width);
 
-/// A marker of the program's; its text may be empty for kPop.
-void keep_marker(WatchRecordKind kind, std::string_view text);
+/// A marker of the program's. The ticket of its record; 0 when nothing is kept.
+struct KeptMarker {
+  WatchRecordKind kind = WatchRecordKind::kMark;
+  std::string_view text = {};  ///< of kPush, kStart, kMark and kTrigger
+  size_t whole = 0;            ///< bytes of the whole text, where `text` is only the first ones
+  uint16_t domain = 0;         ///< the number of its domain's name (CallNumber); 0 = none
+  uint64_t of = 0;             ///< kStop
+};
+uint64_t keep_marker(const KeptMarker& marker);
 
 }  // namespace tacho::capture::watch

@@ -271,6 +271,10 @@ void forget_triggers() {
   g_triggers.store(kUnread, std::memory_order_release);
 }
 
+void keep(std::string_view why) {
+  mark({.text = why});
+}
+
 void pause() {
   if (ready()) tape::set_gate(*tape::pool(), tape::gate::kProgram, false);
 }

@@ -46,6 +46,8 @@ void stop(uint64_t range);
 void stop_with(uint64_t range, std::string_view fields);
 /// The markers that start and stop the recording are those of the next attach.
 void forget_triggers();
+/// The program asks `tacho watch --keep` for a file; elsewhere a mark.
+void keep(std::string_view why);
 void pause();
 void resume();
 void flush();

@@ -108,6 +108,9 @@ TACHO_EXPORT uint64_t tacho_range_start_with(const char* text, const tacho_attri
 TACHO_EXPORT void tacho_range_stop(uint64_t range) {
   marker::stop(range);
 }
+TACHO_EXPORT void tacho_keep(const char* why) {
+  if (marker::ready()) marker::keep(marker::clip(why));
+}
 TACHO_EXPORT void tacho_pause(void) {
   marker::pause();
 }

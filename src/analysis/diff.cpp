@@ -14,12 +14,13 @@
 
 #include "analysis/host/host_kind.h"
 #include "analysis/names.h"
+#include "analysis/operators/common_parents.h"
+#include "analysis/operators/operator_values.h"
 #include "analysis/operators/operators.h"
 #include "base/files/sorted_file.h"
 #include "base/saturating.h"
 #include "base/text/demangle.h"
 #include "trace/read/rows.h"
-#include "walk/calls/open_ranges.h"
 #include "walk/merge.h"
 #include "walk/names/names.h"
 #include "walk/names/program_ranges.h"
@@ -226,109 +227,113 @@ Result<Whole> host_values(const Side& side, const Number& number, Values& values
   return whole;
 }
 
-Result<Whole> operator_values(const Side& side, const Number& number, Values& values) {
-  const trace::Trace& trace = *side.trace;
-  Whole whole;
-  // Device work by the call that caused it.
-  struct Work {
-    int64_t process, correlation, duration;
-    bool operator<(const Work& other) const {
-      return process != other.process ? process < other.process : correlation < other.correlation;
-    }
-  };
-  SortedFile<Work> work(8u << 20);
-  const auto process_of = [&](int64_t track) { return trace::cell<column::Track::process>(trace, track); };
-  Status status;
-  for (const Table table : {Table::kDispatch, Table::kCopy, Table::kFill}) {
-    for (const auto& done : trace::chunks<F::track, F::duration, F::correlation>(trace, table, status))
-      for (size_t i = 0; i < done.size(); ++i)
-        if (done.duration[i] != kUnknown) {
-          work.add({process_of(done.track[i]), done.correlation[i], done.duration[i]});
-          add_saturating(whole.total, done.duration[i]);
-        }
-    TACHO_TRY(status);
-  }
-  TACHO_TRY(work.finish());
-
-  // One sweep over calls (and markers) in time: the innermost operator open on a thread owns what the thread launches.
-  struct Open {
-    int64_t name, instance;
-  };
-  struct Owner {
-    int64_t process, correlation, instance, name;
-    bool operator<(const Owner& other) const {
-      return process != other.process ? process < other.process : correlation < other.correlation;
-    }
-  };
-  SortedFile<Owner> owners(8u << 20);
-  walk::OpenRanges<Open> open;
-  int64_t instances = 0;
-  const auto push = [&](const auto& row) {
-    open.push(row.track, row.start, row.duration, {number(side.row_of(row.dim, row.inputs)), ++instances});
-  };
-  // A marker goes before a call of the same moment.
-  walk::Merge<trace::RowCursor<M::track, M::start, M::duration, M::dim, M::inputs>,
-              trace::RowCursor<A::track, A::start, A::duration, A::dim, A::correlation, A::inputs>>
-      host(trace);
-  const auto read = [&]<typename Row>(const Row& row) {
-    if constexpr (Row::kTable == Table::kMarker) {
-      if (!side.operators && row.duration != 0 && row.dim >= 0 && row.dim < side.table) push(row);
-    } else if (is_domain(trace, row.dim, Domain::kOperator)) {
-      push(row);
-    } else if (row.correlation != 0 && !is_domain(trace, row.dim, Domain::kPython)) {
-      if (const auto& around = open.at(row.track, row.start); !around.empty())
-        owners.add({process_of(row.track), row.correlation, around.back().value.instance, around.back().value.name});
-    }
-  };
-  while (host.more()) host.take(read);
-  TACHO_TRY(host.status());
-  TACHO_TRY(owners.finish());
-
-  // Work and owners meet in order of (process, correlation); a value is what one call of an operator cost the GPU.
-  struct Part {
-    int64_t instance, name, duration;
-    bool operator<(const Part& other) const { return instance < other.instance; }
-  };
-  SortedFile<Part> parts(8u << 20);
-  Owner owner{};
-  bool more_owner = owners.next(owner);
-  Work one;
-  while (work.next(one)) {
-    while (more_owner &&
-           (owner.process < one.process || (owner.process == one.process && owner.correlation < one.correlation)))
-      more_owner = owners.next(owner);
-    if (one.correlation != 0 && more_owner && owner.process == one.process && owner.correlation == one.correlation)
-      parts.add({owner.instance, owner.name, one.duration});
-    else
-      parts.add({++instances, number(side.rows - 1), one.duration});
-  }
-  TACHO_TRY(parts.finish());
-  Part part, sum{-1, 0, 0};
-  while (parts.next(part)) {
-    if (part.instance == sum.instance) {
-      add_saturating(sum.duration, part.duration);
-      continue;
-    }
-    if (sum.instance >= 0) values.add({sum.name, sum.duration});
-    sum = part;
-  }
-  if (sum.instance >= 0) values.add({sum.name, sum.duration});
-  return whole;
-}
-
 Result<Whole> values_of(const Side& side, const Number& number, Values& values) {
   switch (side.by) {
     case DiffBy::kApi:
       return host_values<trace::RowCursor<A::track, A::start, A::duration, A::dim>>(side, number, values);
     case DiffBy::kMarker:
       return host_values<trace::RowCursor<M::track, M::start, M::duration, M::dim>>(side, number, values);
-    case DiffBy::kOperator:
-      return operator_values(side, number, values);
+    case DiffBy::kOperator:  // operator_values()
     case DiffBy::kKernel:
     case DiffBy::kCopy:
       break;
   }
   return device_values(side, number, values);
+}
+
+// "aten::mm and aten::add_".
+std::string listed(const std::vector<int64_t>& names, const std::function<std::string(int64_t)>& name_of) {
+  if (names.empty()) return "nothing";
+  constexpr size_t kMost = 4;
+  std::vector<std::string> texts;
+  for (const int64_t name : names) texts.push_back(name_of(name));
+  std::sort(texts.begin(), texts.end());
+  std::string out;
+  const size_t shown = texts.size() > kMost ? kMost - 1 : texts.size();
+  for (size_t i = 0; i < shown; ++i)
+    out += (i == 0 ? "" : i + 1 < texts.size() ? ", " : " and ") + report::clean(texts[i]);
+  if (shown < texts.size()) out += fmt::format(" and {} more", texts.size() - shown);
+  return out;
+}
+
+// What rows stand for more than one operator, in sentences.
+void say_together(const CommonParents& parents, const std::function<std::string(int64_t)>& name_of,
+                  std::vector<std::string>& remarks) {
+  constexpr size_t kMost = 10;
+  const size_t all = parents.stands().size() + parents.kinds().size();
+  size_t said = 0;
+  for (const auto* const list : {&parents.stands(), &parents.kinds()})
+    for (const CommonParents::Together& each : *list)
+      if (said < kMost) {
+        ++said;
+        remarks.push_back(fmt::format("{} stands for {} in A, for {} in B", report::clean(name_of(each.name)),
+                                      listed(each.of[0], name_of), listed(each.of[1], name_of)));
+      }
+  if (said < all) remarks.push_back(fmt::format("{} more rows stand for several operators each", all - said));
+  if (parents.too_many())
+    remarks.push_back("operators call each other in too many ways: those of one trace only have no row in common with "
+                      "the other's");
+}
+
+// Device time by operator, of both sides. `parents` decides what is one row.
+Status operator_values(const Side (&sides)[2], const SameNames& names, Values (&values)[2], Whole (&wholes)[2],
+                       CommonParents& parents) {
+  const auto source = [&](int which) {
+    const Side& side = sides[which];
+    const int64_t before = which == 0 ? 0 : sides[0].rows;
+    return OperatorSource{
+        .trace = side.trace,
+        .operators = side.operators,
+        .rows = side.table,
+        .name = [&names, &side, before](int64_t dim,
+                                        int64_t inputs) { return names.first(before + side.row_of(dim, inputs)); },
+        .none = names.first(before + side.rows - 1)};
+  };
+  const auto side_of = [&](int64_t name) { return name < sides[0].rows ? 0 : 1; };
+  const auto local = [&](int64_t name) { return name < sides[0].rows ? name : name - sides[0].rows; };
+  const bool shaped = !sides[0].of_shaped.empty();
+  // The operator itself and the row of its inputs; 0 = without shapes.
+  const auto parts_of = [&](int64_t name) {
+    const Side& side = sides[side_of(name)];
+    const int64_t row = local(name);
+    return row < side.table ? std::pair<int64_t, int64_t>(row, 0)
+                            : side.of_shaped[static_cast<size_t>(row - side.table)];
+  };
+  const auto plain_name = [&](int64_t name) { return sides[side_of(name)].name(parts_of(name).first); };
+  OperatorValues found[2] = {OperatorValues(source(0), 0), OperatorValues(source(1), 1)};
+  for (OperatorValues& each : found) TACHO_TRY(each.read(parents));
+  parents.resolve(
+      [&](int64_t name) { return (!shaped || parts_of(name).second != 0) && is_operator_name(plain_name(name)); });
+  parents.join_kinds(
+      [&](int64_t name) {
+        const int64_t inputs = parts_of(name).second;
+        if (!shaped) return product_kind(plain_name(name));
+        if (inputs == 0) return std::string();
+        return product_kind(plain_name(name), sides[side_of(name)].trace->text(Table::kOperatorInput, inputs,
+                                                                               column::OperatorInput::dims));
+      },
+      sides[0].rows + sides[1].rows);
+  for (int which = 0; which < 2; ++which) {
+    TACHO_TRY(found[which].take(parents, [&, which](int64_t name, int64_t duration) {
+      values[which].add({name, duration});
+    }));
+    wholes[which].total = found[which].total();
+  }
+  return {};
+}
+
+Status read_values(const Side (&sides)[2], const SameNames& names, Values (&values)[2], Whole (&wholes)[2],
+                   CommonParents& parents) {
+  if (sides[0].by == DiffBy::kOperator) TACHO_TRY(operator_values(sides, names, values, wholes, parents));
+  for (int which = 0; which < 2; ++which) {
+    const int64_t before = which == 0 ? 0 : sides[0].rows;
+    const Number number = [&names, before](int64_t row) { return names.first(before + row); };
+    if (sides[0].by != DiffBy::kOperator) {
+      TACHO_ASSIGN(wholes[which], values_of(sides[which], number, values[which]));
+    }
+    TACHO_TRY(values[which].finish_indexed());
+  }
+  return {};
 }
 
 // What is not compared of both sides; "" if nothing.
@@ -412,19 +417,19 @@ Result<Diff> diff(const trace::Trace& a, const trace::Trace& b, DiffBy by, bool 
   TACHO_ASSIGN(sides[0], make_side(a, by, input_shapes));
   TACHO_ASSIGN(sides[1], make_side(b, by, input_shapes));
   // Rows of both tables, one after the other.
-  const auto name_of = [sides](int64_t row) {
-    return row < sides[0].rows ? sides[0].name(row) : sides[1].name(row - sides[0].rows);
+  const auto parents = std::make_shared<CommonParents>();
+  const auto name_of = [sides, parents](int64_t row) {
+    const int64_t in_b = row - sides[0].rows, kind = in_b - sides[1].rows;
+    return in_b < 0   ? sides[0].name(row)
+           : kind < 0 ? sides[1].name(in_b)
+                      : parents->kind_texts()[static_cast<size_t>(kind)];
   };
   TACHO_ASSIGN(const SameNames names, SameNames::make(sides[0].rows + sides[1].rows, name_of));
   Values values[2] = {Values(8u << 20), Values(8u << 20)};
   Whole wholes[2];
-  for (int which = 0; which < 2; ++which) {
-    const int64_t before = which == 0 ? 0 : sides[0].rows;
-    const Number number = [&names, before](int64_t row) { return names.first(before + row); };
-    TACHO_ASSIGN(wholes[which], values_of(sides[which], number, values[which]));
-    TACHO_TRY(values[which].finish_indexed());
-  }
   Diff result;
+  TACHO_TRY(read_values(sides, names, values, wholes, *parents));
+  if (by == DiffBy::kOperator) say_together(*parents, name_of, result.remarks);
   result.total_a = wholes[0].total;
   result.total_b = wholes[1].total;
   if (std::string sentence = left_out_sentence(by, wholes[0].left_out, wholes[1].left_out); !sentence.empty())

@@ -17,7 +17,9 @@ enum class DiffBy : uint8_t {
   kApi,     // without operators and functions that call each other (functions_nest())
   kMarker,  // ranges of the program (walk::ProgramRanges)
   kCopy,
-  kOperator,  // GPU time under the innermost framework operator open at the launch, one value per operator call
+  // GPU time under the innermost framework operator open at the launch, one value per operator call; where one trace
+  // alone has that operator, by what both have (operators/common_parents.h)
+  kOperator,
 };
 Result<DiffBy> parse_diff_by(std::string_view text);
 

@@ -175,6 +175,41 @@ class Recorded(Efficiency):
         result = self.run_command(TACHO, "diff", a, b, "--input-shapes", code=1)
         self.assertIn("--input-shapes goes with --by operator", result.stderr.decode())
 
+    def test_operators_of_one_run_only_meet_in_what_is_around_them(self):
+        def nested(outer, children, us):
+            events = []
+            for step in range(8):
+                first = 100 * step
+                start = 10_000 * step
+                host = {"pid": 1, "tid": 1, "ph": "X"}
+                events.append({**host, "cat": "cpu_op", "name": outer, "ts": start, "dur": 900, "args": {"External id": first}})
+                for i, child in enumerate(children, 1):
+                    at = start + 200 * i
+                    link = {"External id": first + i, "correlation": first + i}
+                    events += [{**host, "cat": "cpu_op", "name": child, "ts": at, "dur": 100, "args": {"External id": first + i}},
+                               {**host, "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": at + 10, "dur": 5, "args": link},
+                               {"ph": "X", "pid": 0, "tid": 7, "cat": "kernel", "name": "k", "ts": at + 50, "dur": us,
+                                "args": {**link, "device": 0, "stream": 7}}]
+            return {"traceEvents": events}
+
+        def compared(a, b):
+            a, b = self.write(a, "a.json"), self.write(b, "b.json")
+            table = json.loads(self.run_command(TACHO, "diff", a, b, "--by", "operator", "--output-format", "json").stdout)
+            titles = [column["title"] if isinstance(column, dict) else column for column in table["columns"]]
+            keys = [titles.index(key) for key in ("name", "calls_a", "calls_b", "total_a_ns", "total_b_ns")]
+            return [tuple(row[key] for key in keys) for row in table["rows"]], " ".join(
+                self.run_command(TACHO, "diff", a, b, "--by", "operator").stderr.decode().split())
+
+        rows, said = compared(nested("aten::linear", ["aten::addmm"], 50), nested("aten::linear", ["aten::mm", "aten::add_"], 40))
+        self.assertEqual(rows, [("aten::linear", 8, 8, 400_000, 640_000)])
+        self.assertIn("aten::linear stands for aten::addmm in A, for aten::add_ and aten::mm in B", said)
+        rows, said = compared(nested("ProfilerStep", ["aten::addmm"], 50), nested("ProfilerStep", ["aten::mm"], 40))
+        self.assertEqual(rows, [("matrix product", 8, 8, 400_000, 320_000)])
+        self.assertIn("matrix product stands for aten::addmm in A, for aten::mm in B", said)
+        rows, said = compared(nested("ProfilerStep", ["aten::gelu"], 50), nested("ProfilerStep", ["aten::silu"], 40))
+        self.assertEqual({row[0] for row in rows}, {"aten::gelu", "aten::silu"})
+        self.assertEqual(said, "")
+
     def test_models_of_the_users_own(self):
         path = self.write(made("my::fused_mlp", [[4096, 4096], [4096, 4096]], ["c10::BFloat16", "c10::BFloat16"], ["", ""], "k", 300))
         self.assertEqual(self.operators(path)[0].get("Flops", ""), "")

@@ -87,7 +87,7 @@ def quantile(share, buckets):
 class Scraped(Case):
     def watch(self, work, patience=90):
         """Runs `work`, a shell's words, under tacho watch while Prometheus scrapes it; the page stays until finish()."""
-        script = ("while [ ! -e go ]; do sleep 0.05; done; " + work + "; touch done; while [ ! -e end ]; do sleep 0.05; done")
+        script = ("while [ ! -e go ]; do sleep 0.05; done; " + work + "; touch done; while [ -e done ] && [ ! -e end ]; do sleep 0.05; done")
         self.program = subprocess.Popen(
             [str(TACHO), "watch", "--prometheus", "127.0.0.1:0", "--output-format", "json", "-o", "w.jsonl", "--interval", "60", "--", "sh", "-c", script],
             cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,

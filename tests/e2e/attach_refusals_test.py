@@ -1,0 +1,331 @@
+"""`tacho attach` and processes and machines that are not as they should be: one sentence, and the program goes on."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import attach_test
+import harness
+from attach_test import LOOP, THREADS
+from harness import TACHO
+
+
+class Faults(attach_test.Attached):
+    """Processes and machines that are not as they should be: one sentence, and the program goes on."""
+
+    def compile(self, code, *options):
+        (self.folder / "p.c").write_text("#define _GNU_SOURCE\n" + code)
+        self.run_command("gcc", "-O1", "-pthread", "-o", "p", "p.c", *options)
+        return self.folder / "p"
+
+    def refused(self, process, *needles, **more):
+        self.one_sentence(self.attach(process, code=1, **more), *needles)
+
+    LIVES = """
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+static volatile sig_atomic_t stop, traps;
+static void on_term(int n) { stop = n; }
+static void on_trap(int n) { traps += n == SIGTRAP; }
+int main(int argc, char** argv) {
+  (void)argc; (void)argv; (void)on_trap; (void)traps;
+  long rounds = 0;
+  signal(SIGTERM, on_term);
+  BEGIN
+  puts("ready");
+  fflush(stdout);
+  while (!stop) { ++rounds; EACH }
+  puts(rounds > 0 && END ? "fine" : "wrong");
+}
+"""
+
+    def lives(self, begin="", each="usleep(500);", end="1"):
+        return self.compile(self.LIVES.replace("BEGIN", begin).replace("EACH", each).replace("END", end), "-ldl")
+
+    def test_one_that_catches_traps(self):
+        program = self.start(self.lives("signal(SIGTRAP, on_trap);", "raise(SIGTRAP); usleep(100);", "traps == rounds"))
+        for _ in range(5):
+            self.attach(program, "--duration", "0.1")
+        self.assertEqual(self.end(program), "fine")
+
+    def test_one_that_loads_and_unloads_libraries(self):
+        program = self.start(self.lives("", 'void* l = dlopen("libz.so.1", RTLD_NOW); if (l) dlclose(l); usleep(100);'))
+        for _ in range(5):
+            self.attach(program, "--duration", "0.2")
+        self.assertEqual(self.end(program), "fine")
+
+    def test_one_between_vfork_and_exec(self):
+        program = self.start(self.compile("""
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <signal.h>
+#include <unistd.h>
+#include <time.h>
+int main(void) {
+  puts("ready");
+  fflush(stdout);
+  for (;;) {
+    pid_t child = vfork();
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      struct timespec t = {9, 0};
+      nanosleep(&t, 0);
+      execl("/bin/true", "true", (char*)0);
+      _exit(1);
+    }
+    waitpid(child, 0, 0);
+  }
+}
+"""))
+        self.wait_until(lambda: pathlib.Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split())
+        child = int(pathlib.Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()[0])
+        self.refused(child, "is between vfork and exec")
+        self.one_sentence(self.attach(program, "--duration", "0.1", code=1), "found no moment to get into process")
+        for process in (program.pid, child):
+            self.assertNotIn(pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0], "tT")
+
+    def test_filters_of_system_calls(self):
+        strict = self.start(self.lives('puts("ready"); fflush(stdout); prctl(PR_SET_SECCOMP, 1);', "if (rounds < 0) return 1;"))
+        self.wait_until(lambda: "Seccomp:\t1" in pathlib.Path(f"/proc/{strict.pid}/status").read_text())
+        self.refused(strict, "seccomp's strict mode")
+        filtered = self.lives("struct { unsigned short n; void* f; } p; unsigned char allow[8] = {6, 0, 0, 0, 0, 0, 0xff, 0x7f}; p.n = 1; p.f = allow; "
+                              "prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); if (prctl(PR_SET_SECCOMP, 2, &p)) return 3;")
+        program = self.start(filtered)
+        self.refused(program, "has installed filters of system calls (seccomp)")
+        self.assertEqual(self.end(program), "fine")
+
+    def test_another_users_process(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can be two users here")
+        program = self.start(self.lives())
+        os.chmod(self.folder, 0o777)
+        said = self.run_command("setpriv", "--reuid", 65534, "--regid", 65534, "--clear-groups", TACHO, "attach", program.pid, "-q", "-o", "n.tacho", code=1)
+        self.one_sentence(said, "the process belongs to root, this tacho to user 65534")
+        self.assertEqual(self.end(program), "fine")
+
+    def test_a_program_of_32_bits(self):
+        (self.folder / "s.S").write_text(".globl _start\n_start:\n movl $4,%eax\n movl $1,%ebx\n movl $t,%ecx\n movl $6,%edx\n int $0x80\n"
+                                         "1: movl $29,%eax\n int $0x80\n jmp 1b\nt: .ascii \"ready\\n\"\n")
+        self.run_command("gcc", "-m32", "-nostdlib", "-static", "-o", "small", "s.S")
+        try:
+            program = self.start(self.folder / "small")
+        except OSError:
+            self.skipTest("this kernel runs no 32-bit programs")
+        self.refused(program, "is a 32-bit program")
+
+    def test_a_tacho(self):
+        program = self.start(self.lives())
+        tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "-o", "one.tacho"], cwd=self.folder)
+        self.addCleanup(tacho.kill)
+        self.wait_until(lambda: self.leftovers(program.pid)[0])
+        self.refused(tacho.pid, "is a tacho")
+        tacho.send_signal(signal.SIGINT)
+        self.assertEqual(tacho.wait(timeout=60), 0)
+        self.assertEqual(self.end(program), "fine")
+
+    def test_no_room_for_the_pool(self):
+        program = self.start(self.lives())
+        size = int(re.search(r"VmSize:\s+(\d+)", pathlib.Path(f"/proc/{program.pid}/status").read_text())[1]) * 1024
+        self.run_command("prlimit", "--pid", program.pid, f"--as={size + (16 << 20)}:unlimited")
+        self.refused(program)
+        self.run_command("prlimit", "--pid", program.pid, "--as=unlimited:unlimited")
+        self.attach(program, "--duration", "0.2")
+        self.run_command("prlimit", "--pid", program.pid, "--fsize=4096:unlimited")
+        self.attach(program, "--duration", "0.2", code=None)
+        self.assertEqual(self.leftovers(program.pid), ([], [], []))
+        self.assertEqual(self.end(program), "fine")
+
+
+class Containers(attach_test.Attached):
+    def contained(self, *command, **more):
+        probe = subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], capture_output=True)
+        if probe.returncode != 0:
+            self.skipTest("this machine allows no namespaces")
+        outer = self.start("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", *command, **more)
+        return outer, int(pathlib.Path(f"/proc/{outer.pid}/task/{outer.pid}/children").read_text().split()[0])
+
+    def kernels(self, pid):
+        self.attach(pid, "--duration", "0.5")
+        self.assertEqual(self.leftovers(pid), ([], [], []))
+        return self.calls("kernel", "mix_up", "a.tacho")
+
+    def test_a_container_that_sees_our_library(self):
+        _, pid = self.contained(LOOP, "100000000", "1000")
+        self.assertGreater(self.kernels(pid), 10)
+        self.assertIn("there it is process 1", self.run_command(TACHO, "doctor", pid).stdout.decode())
+
+    def test_a_container_without_our_library_and_with_its_own_shm(self):
+        library = harness.BUILD / "lib"
+        _, pid = self.contained("sh", "-c", f"mount -t tmpfs none {library} && mount -t tmpfs none /dev/shm && exec {LOOP} 100000000 1000")
+        self.assertGreater(self.kernels(pid), 10)
+        self.assertIn("memfd:libtacho.so", pathlib.Path(f"/proc/{pid}/maps").read_text())
+        self.assertGreater(self.kernels(pid), 10)
+
+    def test_a_program_whose_file_was_replaced(self):
+        import shutil
+        copy = self.folder / "copied"
+        shutil.copy(LOOP, copy)
+        program = self.start(copy, "100000000", "1000")
+        copy.unlink()
+        self.assertGreater(self.kernels(program.pid), 10)
+        self.same_result(self.end(program))
+
+
+class Disk(attach_test.Attached):
+    def test_a_full_disk(self):
+        program = self.start(LOOP, "100000000", "100")
+        said = self.attach(program, "--duration", "1", output="/dev/full", code=1)
+        self.one_sentence(said, "/dev/full")
+        self.assertEqual(self.leftovers(program.pid), ([], [], []))
+        self.same_result(self.end(program))
+
+
+class Threads(attach_test.Attached):
+    def test_no_call_of_any_thread_is_interrupted(self):
+        for threads in ("40", "500", "2000"):
+            program = self.start(THREADS, threads)
+            for _ in range(3):
+                self.attach(program, "--duration", "0.1", code=None)
+            self.assertEqual(self.leftovers(program.pid)[0], [])
+            self.assertEqual(self.end(program), "fine")
+
+
+class Refusals(attach_test.Attached):
+    def refused(self, process, *needles):
+        self.one_sentence(self.attach(process, code=1), *needles)
+        self.assertFalse((self.folder / "a.tacho").exists())
+
+    def test_processes_that_cannot_be_attached_to(self):
+        self.refused(1, "init")
+        self.refused(4_000_000, "no process")
+        zombie = subprocess.Popen(["true"])
+        time.sleep(0.3)
+        self.refused(zombie.pid, "has ended")
+        zombie.wait()
+        sleeper = subprocess.Popen(["sleep", "60"])
+        self.addCleanup(sleeper.kill)
+        time.sleep(0.2)
+        sleeper.send_signal(signal.SIGSTOP)
+        time.sleep(0.1)
+        self.refused(sleeper.pid, "stopped by a signal", "kill -CONT")
+        sleeper.send_signal(signal.SIGCONT)
+        threads = self.start(THREADS, "3")
+        other = next(task for task in os.listdir(f"/proc/{threads.pid}/task") if int(task) != threads.pid)
+        self.refused(other, "a thread of process")
+        self.assertEqual(self.end(threads), "fine")
+
+    def test_one_that_is_traced(self):
+        program = self.start(THREADS, "3")
+        tracer = subprocess.Popen(["/usr/bin/python3", "-c", "import ctypes, sys, time; libc = ctypes.CDLL(None); "
+                                   f"assert libc.ptrace(0x4206, {program.pid}, 0, 0) == 0; print('in', flush=True); time.sleep(30)"],
+                                  stdout=subprocess.PIPE)
+        self.addCleanup(tracer.stdout.close)
+        self.addCleanup(tracer.kill)
+        self.assertEqual(tracer.stdout.readline(), b"in\n")
+        self.refused(program.pid, "is traced by process", "python")
+        tracer.kill()
+        tracer.wait()
+        self.assertEqual(self.end(program), "fine")
+
+    def test_static_programs(self):
+        source = self.folder / "s.c"
+        source.write_text("#include <unistd.h>\n#include <stdio.h>\nint main() { puts(\"ready\"); fflush(stdout); pause(); }\n")
+        self.run_command("gcc", "-static", "-o", "static", source)
+        program = self.start(self.folder / "static")
+        self.refused(program.pid, "linked statically")
+
+    def test_go_programs(self):
+        """They are linked statically, unless they use C: Go's own of this machine, where there is one."""
+        found = next((path for path in map(shutil.which, ("docker", "terraform", "kubectl", "gh")) if path and b"Go buildinf" in
+                      pathlib.Path(path).read_bytes()), None)
+        if found is None:
+            self.skipTest("no Go program is installed")
+        environment = {**os.environ, "DOCKER_HOST": f"unix://{self.folder}/none", "HOME": str(self.folder)}
+        listener = subprocess.Popen(["python3", "-c", "import socket, sys, time; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); "
+                                     "time.sleep(60)", f"{self.folder}/none"])
+        self.addCleanup(listener.wait)
+        self.addCleanup(listener.kill)
+        self.wait_until((self.folder / "none").exists)
+        go = subprocess.Popen([found, "console" if "terraform" in found else "version"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, env=environment, cwd=self.folder)
+        self.addCleanup(go.stdin.close)
+        self.addCleanup(go.wait)
+        self.addCleanup(go.kill)
+        self.wait_until(lambda: len(os.listdir(f"/proc/{go.pid}/task")) > 2)
+        self.refused(go.pid, "is linked statically")
+        self.assertIsNone(go.poll())
+        self.assertIn("is linked statically", self.run_command(TACHO, "doctor", go.pid, code=1).stdout.decode())
+        self.assertIsNone(go.poll())
+
+    def test_a_java_program(self):
+        """Its machine has threads of its own and handles signals: it goes on, and its threads are sampled."""
+        if shutil.which("javac") is None:
+            self.skipTest("javac is not installed (Debian package default-jdk-headless)")
+        (self.folder / "Loop.java").write_text(
+            "public class Loop { public static void main(String[] a) throws Exception { Thread t = new Thread(() -> { long x = 0; while (true) "
+            "{ x += 3; if (x == -1) System.out.println(x); } }); t.setDaemon(true); t.start(); long sum = 0; long[] n = {0}; "
+            "Runtime.getRuntime().addShutdownHook(new Thread(() -> { System.out.println(n[0] > 10 ? \"fine\" : \"wrong\"); })); "
+            "System.out.println(\"ready\"); for (;;) { byte[] b = new byte[100000]; sum += b.length; Thread.sleep(1); if (sum == n[0]) break; "
+            "++n[0]; } } }\n")
+        self.run_command("javac", "Loop.java")
+        program = self.start("java", "-Xmx64m", "Loop")
+        for number in range(4):
+            self.attach(program, "--duration", "0.3", *(("--sampler", "timer") if number % 2 else ()))
+            self.assertEqual(self.leftovers(program.pid), ([], [], []))
+        program.send_signal(signal.SIGTERM)
+        self.assertEqual(program.communicate(timeout=60)[0].strip(), "fine")
+        self.assertEqual(program.returncode, 128 + signal.SIGTERM)
+
+    def test_a_setuid_program(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can make one")
+        os.chmod(self.folder, 0o777)
+        sleep = self.folder / "sleep"
+        shutil.copy("/bin/sleep", sleep)
+        os.chown(sleep, 65533, 65533)
+        os.chmod(sleep, 0o6755)
+        as_user = ("setpriv", "--reuid", "65532", "--regid", "65532", "--clear-groups")
+        program = subprocess.Popen([*as_user, sleep, "60"])
+        self.addCleanup(program.wait)
+        self.addCleanup(program.kill)
+        self.wait_until(lambda: "\nUid:\t65532\t65533" in pathlib.Path(f"/proc/{program.pid}/status").read_text())
+        said = self.run_command(*as_user, TACHO, "attach", program.pid, "-q", "-o", "n.tacho", code=1)
+        self.one_sentence(said, "user 65532 started the process, which has the rights of user 65533 (setuid)", "sudo tacho attach")
+        self.assertIn("setuid", self.run_command(*as_user, TACHO, "doctor", program.pid, code=1).stdout.decode())
+        # Root may.
+        self.attach(program, "--duration", "0.2")
+        self.assertIsNone(program.poll())
+        self.assertEqual(self.leftovers(program.pid), ([], [], []))
+
+    def test_what_is_only_for_programs_that_tacho_starts(self):
+        program = self.start(THREADS, "3")
+        for words, why in ((("--pmc", "sm__cycles_active.avg"), "counters are for programs that tacho starts"),
+                           (("--pc-sampling",), "PC samples are for programs that tacho starts")):
+            self.one_sentence(self.attach(program, *words, code=1), words[0], why)
+        self.assertEqual(self.end(program), "fine")
+
+    def test_doctor_attaches_nothing(self):
+        program = self.start(THREADS, "3")
+        said = self.run_command(TACHO, "doctor", program.pid).stdout.decode()
+        for line in ("target", "user", "yama", "container", "tacho can attach"):
+            self.assertIn(line, said)
+        self.assertNotIn("libtacho", pathlib.Path(f"/proc/{program.pid}/maps").read_text())
+        self.run_command(TACHO, "doctor", 1, code=1)
+        self.assertEqual(self.end(program), "fine")
+
+
+if __name__ == "__main__":
+    if harness.sanitized():
+        print("skipped: tacho attach does not get into programs with another run time's allocator")
+        raise SystemExit(77)
+    harness.main()

@@ -327,8 +327,8 @@ class FindingsText(Screens):
                 text = self.report(name, width=width)
                 self.assertNotIn("must be", text)
                 self.assertFalse([line for line in text.splitlines() if len(line) > width])
-        self.assertIn("(14 % to 19 %; threshold 5 %)", self.report(H100))
-        self.assertIn("could save 5.7 to 7.5 ms (11 to 15 % of the run)", self.report(H100))
+        self.assertIn("(17 % to 23 %; threshold 5 %)", self.report(H100))
+        self.assertIn("could save 6.9 to 9.0 ms (14 to 18 % of the run)", self.report(H100))
         screen = sections(on_terminal(120, TACHO, "info", self.file(RESNET))[1])["Findings"]
         self.assertIn("Communication is not hidden behind compute: could save up to 29 ms (33 %)", screen[0])
 

@@ -286,8 +286,12 @@ std::optional<HttpRequest> parse_request(std::string_view head) {
 }
 
 std::optional<HttpResponse> refuse_request(const HttpRequest& request, std::string_view token, uint16_t port) {
-  // Another site's name that points to this machine must not read the page.
-  const std::string number = fmt::format("127.0.0.1:{}", port), name = fmt::format("localhost:{}", port);
+  // Another site's name that points to this machine must not read the page. Without a token programs ask, through a
+  // tunnel (ssh -L), too, which has another port.
+  std::string at = fmt::format("{}", port);
+  if (const size_t colon = request.host.rfind(':'); token.empty() && colon != std::string::npos)
+    at = request.host.substr(colon + 1);
+  const std::string number = "127.0.0.1:" + at, name = "localhost:" + at;
   if (request.host != number && request.host != name) return http_error(403, "this server is 127.0.0.1");
   if (!request.origin.empty() && request.origin != "http://" + number && request.origin != "http://" + name)
     return http_error(403, "other sites may not ask this server");

@@ -45,7 +45,7 @@ HttpResponse http_error(int status, std::string_view sentence);
 /// The request whose head (up to the empty line, without it) this is, without its body; nullopt when it is no HTTP/1.
 std::optional<HttpRequest> parse_request(std::string_view head);
 /// Why a request is not answered: another Host than this machine, another site, no or a wrong token (header or
-/// ?token=).
+/// ?token=). Without a token Host may have any port.
 std::optional<HttpResponse> refuse_request(const HttpRequest& request, std::string_view token, uint16_t port);
 /// The bytes of an answer; `with_body` false for HEAD.
 std::string http_bytes(const HttpResponse& response, bool with_body, bool keep_alive);

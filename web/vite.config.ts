@@ -1,6 +1,6 @@
 // Builds the pages, each into one HTML file: script and style stand in the page, and the page's policy allows exactly them.
 // `vite build` makes index.html, the page of analyze; `vite build --mode view` makes view.html, the page of view; `--mode flame`
-// makes flame.html.
+// makes flame.html, `--mode watch` watch.html, the page of watch.
 import { createHash } from 'node:crypto';
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig, type Plugin } from 'vite';
@@ -8,8 +8,8 @@ import { defineConfig, type Plugin } from 'vite';
 const sha256 = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
 /**
- * Puts what Vite bundled into the HTML. Nothing is loaded from anywhere: the policy forbids it. The server of view.html
- * replaces `connect-src 'none'` by its own origin.
+ * Puts what Vite bundled into the HTML. Nothing is loaded from anywhere: the policy forbids it. The server of view.html and
+ * watch.html replaces `connect-src 'none'` by its own origin.
  */
 function oneFile(file: string): Plugin {
   return {
@@ -35,7 +35,7 @@ function oneFile(file: string): Plugin {
       }
       // The script comes last, so that the data before it is there when it runs.
       html = html.replace(/\s*<(script|link)\b[^>]*(src|href)="[^"]*"[^>]*>(<\/script>)?/g, '');
-      const policy = `default-src 'none'; script-src ${sha256(script)}; style-src 'unsafe-inline'; img-src data:; ${file === 'view.html' ? "connect-src 'none'; " : ''}base-uri 'none'; form-action 'none'`;
+      const policy = `default-src 'none'; script-src ${sha256(script)}; style-src 'unsafe-inline'; img-src data:; ${file === 'view.html' || file === 'watch.html' ? "connect-src 'none'; " : ''}base-uri 'none'; form-action 'none'`;
       const put = (place: string, text: string) => {
         if (html.split(place).length !== 2) this.error(`${file} must have one ${place}`);
         html = html.replace(place, () => text);
@@ -50,7 +50,7 @@ function oneFile(file: string): Plugin {
 }
 
 export default defineConfig(({ mode }) => {
-  const file = mode === 'view' || mode === 'flame' ? `${mode}.html` : 'index.html';
+  const file = ['view', 'flame', 'watch'].includes(mode) ? `${mode}.html` : 'index.html';
   return {
     plugins: [svelte(), oneFile(file)],
     build: {

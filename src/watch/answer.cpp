@@ -19,26 +19,6 @@ bool on_device(const RowSums& row) {
   return row.kind == WatchKind::kKernel || row.kind == WatchKind::kGraph;
 }
 
-std::string_view kind_name(WatchKind kind) {
-  switch (kind) {
-    case WatchKind::kKernel:
-      return "kernel";
-    case WatchKind::kGraph:
-      return "graph";
-    case WatchKind::kCopy:
-      return "copy";
-    case WatchKind::kFill:
-      return "fill";
-    case WatchKind::kWait:
-      return "wait";
-    case WatchKind::kAllocation:
-      return "allocation";
-    case WatchKind::kNone:
-      break;
-  }
-  return "";
-}
-
 Cell whole(uint64_t value) {
   return static_cast<int64_t>(value);
 }
@@ -63,8 +43,7 @@ struct TimedRow {
 std::vector<TimedRow> by_time(const WatchSnapshot& snapshot, bool device) {
   std::vector<TimedRow> rows;
   for (const RowSums& row : snapshot.rows)
-    if (on_device(row) == device)
-      rows.push_back({&row, estimate_time(row.levels, row.each_ns), estimate_bound(row.levels)});
+    if (on_device(row) == device) rows.push_back({&row, row.time(), estimate_bound(row.levels)});
   std::sort(rows.begin(), rows.end(), [](const TimedRow& a, const TimedRow& b) {
     const double left = a.order(), right = b.order();
     return left != right                  ? left > right
@@ -85,6 +64,7 @@ void put_kernels(const TimedRow& timed, const KernelTimes& times, report::JsonVa
                                    {"title", JsonValue(share.kernel->title)},
                                    {"nodes", JsonValue(share.kernel->nodes)},
                                    {"launches", JsonValue(share.launches)},
+                                   {"own_ns", share.kernel->own_ns ? JsonValue(*share.kernel->own_ns) : JsonValue()},
                                    {"share", share.share ? JsonValue(*share.share) : JsonValue()},
                                    {"total_ns", share.total_ns ? JsonValue(*share.total_ns) : JsonValue()}}));
   object.set("kernels", std::move(kernels));
@@ -94,7 +74,25 @@ void put_kernels(const TimedRow& timed, const KernelTimes& times, report::JsonVa
                                              : JsonValue("launches outside of graphs"));
 }
 
-report::JsonValue json_of(const TimedRow& timed, const KernelTimes& times) {
+// What times and quantiles are estimated from: levels and buckets that hold something, each behind its number.
+void put_sums(const RowSums& row, report::JsonValue& object) {
+  using report::JsonValue;
+  object.set("level", JsonValue(row.level));
+  object.set("each_ns", JsonValue(row.each_ns));
+  JsonValue levels = JsonValue::list(), buckets = JsonValue::list();
+  for (size_t i = 0; i < row.levels.size(); ++i) {
+    const LevelSums& at = row.levels[i];
+    if (at.count == 0 && at.timed == 0 && at.bounded == 0) continue;
+    levels.add(JsonValue::list({JsonValue(i), JsonValue(at.count), JsonValue(at.timed), JsonValue(at.time),
+                                JsonValue(at.squares), JsonValue(at.bounded), JsonValue(at.bound_time)}));
+  }
+  for (size_t i = 0; i < row.buckets.size(); ++i)
+    if (row.buckets[i] != 0) buckets.add(JsonValue::list({JsonValue(i), JsonValue(row.buckets[i])}));
+  object.set("levels", std::move(levels));
+  object.set("buckets", std::move(buckets));
+}
+
+report::JsonValue json_of(const TimedRow& timed, const KernelTimes& times, bool sums) {
   using report::JsonValue;
   const RowSums& row = *timed.row;
   JsonValue object = JsonValue::object({{"kind", JsonValue(kind_name(row.kind))}, {"name", JsonValue(row.name)}});
@@ -104,7 +102,10 @@ report::JsonValue json_of(const TimedRow& timed, const KernelTimes& times) {
   }
   object.set("count", JsonValue(row.count));
   if (row.bytes != 0) object.set("bytes", JsonValue(row.bytes));
-  if (row.kind == WatchKind::kAllocation) return object;
+  if (row.kind == WatchKind::kAllocation) {
+    if (row.hosts > 0) object.set("hosts", JsonValue(row.hosts));
+    return object;
+  }
   object.set("timed", JsonValue(timed.time ? timed.time->timed : 0));
   const auto value = [](const std::optional<double>& known) { return known ? JsonValue(*known) : JsonValue(); };
   object.set("total_ns", timed.time ? JsonValue(timed.time->total_ns) : JsonValue());
@@ -122,6 +123,8 @@ report::JsonValue json_of(const TimedRow& timed, const KernelTimes& times) {
   }
   object.set("one_of", JsonValue(uint64_t{1} << row.level));
   if (!row.kernels.empty()) put_kernels(timed, times, object);
+  if (sums) put_sums(row, object);
+  if (row.hosts > 0) object.set("hosts", JsonValue(row.hosts));
   return object;
 }
 
@@ -140,6 +143,26 @@ void say_pushes(const PushCounts& pushes, const std::string& to, std::vector<std
 
 }  // namespace
 
+std::string_view kind_name(WatchKind kind) {
+  switch (kind) {
+    case WatchKind::kKernel:
+      return "kernel";
+    case WatchKind::kGraph:
+      return "graph";
+    case WatchKind::kCopy:
+      return "copy";
+    case WatchKind::kFill:
+      return "fill";
+    case WatchKind::kWait:
+      return "wait";
+    case WatchKind::kAllocation:
+      return "allocation";
+    case WatchKind::kNone:
+      break;
+  }
+  return "";
+}
+
 report::Answer kernel_answer(const WatchSnapshot& snapshot) {
   report::Answer answer;
   answer.id = "kernels";
@@ -155,6 +178,10 @@ report::Answer kernel_answer(const WatchSnapshot& snapshot) {
                     {.name = "timed", .title = "Timed", .unit = Unit::kCount, .leave_out = 3},
                     {.name = "at_most_ns", .unit = Unit::kNs},
                     {.name = "name", .title = "Kernel"}};
+  const bool several =
+      std::any_of(snapshot.rows.begin(), snapshot.rows.end(), [](const RowSums& row) { return row.hosts > 0; });
+  if (several)
+    answer.columns.insert(answer.columns.end() - 1, {.name = "hosts", .title = "Hosts", .unit = Unit::kCount});
   answer.when_empty = "no kernel was launched";
   const std::vector<TimedRow> rows = by_time(snapshot, true);
   double all = 0;
@@ -173,12 +200,13 @@ report::Answer kernel_answer(const WatchSnapshot& snapshot) {
     }
     cells.push_back(whole(each.time ? each.time->timed : 0));
     cells.push_back(number(each.bound));
+    if (several) cells.push_back(whole(row.hosts));
     cells.emplace_back(row.title());
     bounds = bounds || each.bound;
     answer.rows.push_back(std::move(cells));
   }
   if (bounds) {
-    answer.columns[answer.columns.size() - 2].title = "At most";
+    answer.columns[answer.columns.size() - (several ? 3 : 2)].title = "At most";
     answer.notes.emplace_back(
         "At most: the device was waiting for this kernel each time that it was timed, so that only a bound is known.");
   }
@@ -237,9 +265,24 @@ std::vector<const WatchedProcess*> by_device_time(const WatchSnapshot& snapshot)
   return order;
 }
 
+std::string silence(const WatchHost& host) {
+  if (host.problem.empty()) return "";
+  const std::string name =
+      host.name.empty() ? host.address : fmt::format("{} ({})", report::clean(host.name), host.address);
+  if (!host.ago_s) return fmt::format("{} has never answered: {}.", name, host.problem);
+  return fmt::format("{} has not answered for {}: {}; its numbers are those of then.", name,
+                     report::format_duration(*host.ago_s * 1e9), host.problem);
+}
+
 std::vector<std::string> watch_sentences(const WatchMoment& moment, bool at_the_end) {
   const WatchSnapshot& snapshot = moment.snapshot;
   std::vector<std::string> sentences;
+  for (const WatchHost& host : moment.hosts) {
+    if (std::string sentence = silence(host); !sentence.empty()) sentences.push_back(std::move(sentence));
+    for (const std::string& note : host.notes)
+      sentences.push_back(fmt::format("{}: {}", report::clean(host.name.empty() ? host.address : host.name), note));
+  }
+  if (!moment.hosts.empty()) return sentences;
   const auto say = [&](std::string sentence) { sentences.push_back(std::move(sentence)); };
   const bool used = std::any_of(snapshot.processes.begin(), snapshot.processes.end(),
                                 [](const WatchedProcess& process) { return process.uses_devices; });
@@ -348,11 +391,79 @@ std::string watch_line(const WatchSnapshot& before, const WatchSnapshot& now) {
 }
 
 std::string watch_json(const WatchMoment& moment, bool at_the_end) {
+  return watch_document(moment, at_the_end, false).text();
+}
+
+report::Answer host_answer(const WatchMoment& moment) {
+  report::Answer answer;
+  answer.id = "hosts";
+  answer.title = "Hosts";
+  answer.columns = {{.name = "launches", .title = "Launches", .unit = Unit::kCount},
+                    {.name = "processes", .title = "Processes", .unit = Unit::kCount},
+                    {.name = "seconds", .title = "Watched for", .unit = Unit::kNs},
+                    {.name = "host_share", .title = "Cost %", .unit = Unit::kShare, .decimals = 2},
+                    {.name = "address", .title = "Address"},
+                    {.name = "host", .title = "Host"},
+                    {.name = "program", .title = "Program"}};
+  for (const WatchHost& host : moment.hosts) {
+    std::vector<Cell> cells(4);
+    if (host.ago_s) {
+      cells = {whole(host.launches), whole(host.processes), Cell(host.seconds * 1e9), Cell()};
+      if (host.own_ns && host.seconds > 0) cells.back() = Cell(*host.own_ns * 1e-9 / host.seconds);
+    }
+    cells.insert(cells.end(), {Cell(host.address), Cell(host.name), Cell(host.title)});
+    answer.rows.push_back(std::move(cells));
+  }
+  return answer;
+}
+
+namespace {
+
+report::JsonValue json_of(const std::vector<vendor::GpuReading>& readings) {
+  using report::JsonValue;
+  JsonValue gpus = JsonValue::list();
+  for (const vendor::GpuReading& reading : readings)
+    gpus.add(JsonValue::object({{"gpu", JsonValue(reading.gpu)},
+                                {"name", JsonValue(quantity_of(reading))},
+                                {"unit", JsonValue(reading.unit)},
+                                {"value", JsonValue(reading.value)}}));
+  return gpus;
+}
+
+report::JsonValue json_of(const std::optional<WatchCost>& cost) {
+  using report::JsonValue;
+  if (!cost) return {};
+  return JsonValue::object({{"share", JsonValue(cost->share)},
+                            {"low", JsonValue(cost->low)},
+                            {"high", JsonValue(cost->high)},
+                            {"pairs", JsonValue(cost->pairs)}});
+}
+
+report::JsonValue json_of(const WatchHost& host) {
+  using report::JsonValue;
+  return JsonValue::object({{"address", JsonValue(host.address)},
+                            {"name", JsonValue(host.name)},
+                            {"title", JsonValue(host.title)},
+                            {"ago_s", host.ago_s ? JsonValue(*host.ago_s) : JsonValue()},
+                            {"problem", JsonValue(host.problem)},
+                            {"seconds", JsonValue(host.seconds)},
+                            {"launches", JsonValue(host.launches)},
+                            {"time_ns", JsonValue(host.time_ns)},
+                            {"processes", JsonValue(host.processes)},
+                            {"host_ns", host.own_ns ? JsonValue(*host.own_ns) : JsonValue()},
+                            {"cost", json_of(host.cost)},
+                            {"timing", JsonValue(host.timing)},
+                            {"gpus", json_of(host.gpus)}});
+}
+
+}  // namespace
+
+report::JsonValue watch_document(const WatchMoment& moment, bool at_the_end, bool sums) {
   using report::JsonValue;
   const WatchSnapshot& snapshot = moment.snapshot;
   JsonValue rows = JsonValue::list(), processes = JsonValue::list(), sentences = JsonValue::list();
   for (const bool device : {true, false})
-    for (const TimedRow& row : by_time(snapshot, device)) rows.add(json_of(row, moment.graph_times));
+    for (const TimedRow& row : by_time(snapshot, device)) rows.add(json_of(row, moment.graph_times, sums));
   for (const WatchedProcess& process : snapshot.processes)
     processes.add(JsonValue::object({{"pid", JsonValue(process.pid)},
                                      {"name", JsonValue(process.name)},
@@ -362,41 +473,35 @@ std::string watch_json(const WatchMoment& moment, bool at_the_end) {
                                      {"time_ns", JsonValue(process.time_ns)},
                                      {"ended", JsonValue(process.ended)}}));
   for (const std::string& sentence : watch_sentences(moment, at_the_end)) sentences.add(JsonValue(sentence));
-  JsonValue cost;
-  if (moment.cost)
-    cost = JsonValue::object({{"share", JsonValue(moment.cost->share)},
-                              {"low", JsonValue(moment.cost->low)},
-                              {"high", JsonValue(moment.cost->high)},
-                              {"pairs", JsonValue(moment.cost->pairs)}});
-  JsonValue gpus = JsonValue::list(), pushes;
-  for (const vendor::GpuReading& reading : moment.gpus)
-    gpus.add(JsonValue::object({{"gpu", JsonValue(reading.gpu)},
-                                {"name", JsonValue(quantity_of(reading))},
-                                {"unit", JsonValue(reading.unit)},
-                                {"value", JsonValue(reading.value)}}));
+  JsonValue pushes;
   if (moment.pushes)
     pushes = JsonValue::object({{"taken", JsonValue(moment.pushes->taken)},
                                 {"refused", JsonValue(moment.pushes->refused)},
                                 {"unanswered", JsonValue(moment.pushes->unanswered)},
                                 {"rejected_points", JsonValue(moment.pushes->rejected_points)}});
-  return JsonValue::object({{"seconds", JsonValue(snapshot.seconds)},
-                            {"final", JsonValue(at_the_end)},
-                            {"rows", std::move(rows)},
-                            {"processes", std::move(processes)},
-                            {"gpus", std::move(gpus)},
-                            {"otlp", std::move(pushes)},
-                            {"failed", JsonValue(snapshot.failed)},
-                            {"uncounted", JsonValue(snapshot.lost_rows)},
-                            {"lost_durations", JsonValue(snapshot.lost_times)},
-                            {"host_ns", snapshot.own_ns ? JsonValue(*snapshot.own_ns) : JsonValue()},
-                            {"host_timing_ns", JsonValue(snapshot.timing_ns)},
-                            {"device_ns", JsonValue(snapshot.device_ns)},
-                            {"budget", JsonValue(moment.budget)},
-                            {"timing", JsonValue(!moment.counts_only && !moment.gave_up)},
-                            {"least_one_of", JsonValue(uint64_t{1} << moment.setting.least_level)},
-                            {"cost", std::move(cost)},
-                            {"notes", std::move(sentences)}})
-      .text();
+  JsonValue all = JsonValue::object({{"seconds", JsonValue(snapshot.seconds)},
+                                     {"final", JsonValue(at_the_end)},
+                                     {"rows", std::move(rows)},
+                                     {"processes", std::move(processes)},
+                                     {"gpus", json_of(moment.gpus)},
+                                     {"otlp", std::move(pushes)},
+                                     {"failed", JsonValue(snapshot.failed)},
+                                     {"uncounted", JsonValue(snapshot.lost_rows)},
+                                     {"lost_durations", JsonValue(snapshot.lost_times)},
+                                     {"host_ns", snapshot.own_ns ? JsonValue(*snapshot.own_ns) : JsonValue()},
+                                     {"host_timing_ns", JsonValue(snapshot.timing_ns)},
+                                     {"device_ns", JsonValue(snapshot.device_ns)},
+                                     {"budget", JsonValue(moment.budget)},
+                                     {"timing", JsonValue(!moment.counts_only && !moment.gave_up)},
+                                     {"least_one_of", JsonValue(uint64_t{1} << moment.setting.least_level)},
+                                     {"cost", json_of(moment.cost)},
+                                     {"notes", std::move(sentences)}});
+  if (moment.hosts.empty()) return all;
+  JsonValue hosts = JsonValue::list();
+  for (const WatchHost& host : moment.hosts) hosts.add(json_of(host));
+  all.set("hosts", std::move(hosts));
+  all.set("generation", JsonValue(snapshot.generation));
+  return all;
 }
 
 }  // namespace tacho::watch

@@ -65,6 +65,7 @@ bool WatchPage::keys() {
 
 void WatchPage::draw(const WatchMoment& moment) {
   if (!view_.frozen) before_ = std::exchange(shown_, moment).snapshot;
+  if (mark_.generation != shown_.snapshot.generation) view_.marked = false;
   draw_again();
 }
 

@@ -87,12 +87,14 @@ std::string device_line(const Pace& pace, const WatchMoment& moment) {
   std::string line =
       fmt::format("device  kernels {:.0f} %  copies {:.0f} %", pace.kernel_time * 100, pace.copy_time * 100);
   const double rest = 1 - pace.kernel_time - pace.copy_time;
-  if (number_of_gpus(moment.gpus) <= 1 && !moment.counts_only && !moment.gave_up && rest > 0)
+  if (moment.hosts.empty() && number_of_gpus(moment.gpus) <= 1 && !moment.counts_only && !moment.gave_up && rest > 0)
     line += fmt::format("  idle at least {:.0f} %", rest * 100);
   return line + fmt::format("   host waits for it {:.0f} %", pace.wait_time * 100);
 }
 
-void add_gpus(const std::vector<vendor::GpuReading>& readings, const PageView& view, std::vector<std::string>& lines) {
+// The GPUs of one machine, each behind `prefix`.
+void collect_gpus(const std::vector<vendor::GpuReading>& readings, const std::string& prefix,
+                  std::vector<std::string>& to) {
   // In this order, where a GPU tells them.
   static constexpr std::pair<std::string_view, std::string_view> kShown[] = {{"GFX Busy", "busy {:.0f} %"},
                                                                              {"Core Clock", "{:.0f} MHz"},
@@ -105,14 +107,48 @@ void add_gpus(const std::vector<vendor::GpuReading>& readings, const PageView& v
   for (const vendor::GpuReading& reading : readings)
     if (quantity_of(reading) == "Memory Usage")
       gpus[reading.gpu] += fmt::format("  {} in use", report::format_bytes(reading.value));
+  for (const auto& [gpu, text] : gpus) to.push_back(fmt::format("{}GPU {}{}", prefix, gpu, text));
+}
+
+std::string name_of(const WatchHost& host) {
+  return report::clean(host.name.empty() ? host.address : host.name);
+}
+
+void add_gpus(const WatchMoment& moment, const PageView& view, std::vector<std::string>& lines) {
+  std::vector<std::string> gpus;
+  collect_gpus(moment.gpus, "", gpus);
+  for (const WatchHost& host : moment.hosts) collect_gpus(host.gpus, name_of(host) + "  ", gpus);
   const size_t room = std::max<size_t>(view.height / 6, 1);
-  size_t shown = 0;
-  for (const auto& [gpu, text] : gpus)
-    if (shown++ < room) lines.push_back(fmt::format("GPU {}{}", gpu, text));
+  lines.insert(lines.end(), gpus.begin(), gpus.begin() + static_cast<ptrdiff_t>(std::min(room, gpus.size())));
   if (gpus.size() > room) lines.push_back(fmt::format("and {} more GPUs", gpus.size() - room));
 }
 
-std::string table_line(const PageRow& each, double all_now, size_t name_width) {
+// A line for each watch elsewhere, those that do not answer first: as many as fit into a third of the page.
+void add_hosts(const WatchMoment& moment, const PageView& view, std::vector<std::string>& lines) {
+  if (moment.hosts.empty()) return;
+  std::vector<std::string> silent, others;
+  for (const WatchHost& host : moment.hosts) {
+    if (std::string sentence = silence(host); !sentence.empty()) silent.push_back("! " + sentence);
+    if (!host.ago_s) continue;
+    const std::string cost =
+        host.own_ns && host.seconds > 0 ? fmt::format("{:.2f} %", *host.own_ns * 1e-9 / host.seconds * 100) : "—";
+    others.push_back(report::padded_right(report::shortened(name_of(host), 18), 20) +
+                     report::padded_right(host.address, 22) +
+                     report::padded_left(report::format_si(static_cast<double>(host.launches), 1), 9) +
+                     report::padded_left(fmt::format("{}", host.processes), 11) + report::padded_left(cost, 9) + "  " +
+                     report::clean(host.title));
+  }
+  lines.push_back(report::padded_right("Host", 20) + report::padded_right("Address", 22) +
+                  report::padded_left("Launches", 9) + report::padded_left("Processes", 11) +
+                  report::padded_left("Cost", 9) + "  Program");
+  silent.insert(silent.end(), others.begin(), others.end());
+  const size_t room = std::max<size_t>(view.height / 3, 2);
+  for (size_t i = 0; i < silent.size() && i < room; ++i) lines.push_back(silent[i]);
+  if (silent.size() > room) lines.push_back(fmt::format("and {} more lines of hosts", silent.size() - room));
+  lines.emplace_back();
+}
+
+std::string table_line(const PageRow& each, double all_now, size_t name_width, bool several) {
   const auto cell = [](const std::string& text, size_t width) { return report::padded_left(text, width); };
   const RowSums& row = *each.row;
   std::string relative = "—", total = "—", average = "—";
@@ -130,7 +166,7 @@ std::string table_line(const PageRow& each, double all_now, size_t name_width) {
   return report::padded_right(report::shortened(report::clean(row.title()), name_width), name_width) + cell(share, 7) +
          cell(report::format_si(each.launches_now, 1), 9) +
          cell(report::format_si(static_cast<double>(row.count), 1), 9) + cell(total, 13) + cell(relative, 7) +
-         cell(average, 10);
+         cell(average, 10) + (several ? cell(fmt::format("{}", row.hosts), 7) : "");
 }
 
 // A line for each process, where there are several: as many as fit into a third of the page.
@@ -169,7 +205,9 @@ std::vector<std::string> page_lines(const WatchSnapshot& before, const WatchMome
   const WatchSnapshot& now = moment.snapshot;
   const double seconds = std::max(now.seconds - before.seconds, 1e-3);
   std::map<std::string, const RowSums*> earlier;
-  for (const RowSums& row : before.rows) earlier[fmt::format("{} {}", static_cast<int>(row.kind), row.title())] = &row;
+  // What another watch counted before it was heard of is not of now.
+  const WatchSnapshot& known = before.generation == now.generation ? before : now;
+  for (const RowSums& row : known.rows) earlier[fmt::format("{} {}", static_cast<int>(row.kind), row.title())] = &row;
   Pace pace;
   std::vector<PageRow> rows;
   double all_now = 0;
@@ -185,7 +223,7 @@ std::vector<std::string> page_lines(const WatchSnapshot& before, const WatchMome
     if (row.kind == WatchKind::kWait) pace.wait_time += time * 1e-9 / seconds;
     if (!is_work(row)) continue;
     pace.launches += count;
-    rows.push_back({&row, estimate_time(row.levels, row.each_ns), count, time});
+    rows.push_back({&row, row.time(), count, time});
     all_now += time;
   }
   pace.kernel_time = all_now * 1e-9 / seconds;
@@ -196,8 +234,11 @@ std::vector<std::string> page_lines(const WatchSnapshot& before, const WatchMome
 
   size_t running = 0;
   for (const WatchedProcess& process : now.processes) running += process.uses_devices && !process.ended ? 1 : 0;
-  constexpr size_t kCells = 7 + 9 + 9 + 13 + 7 + 10, kNarrowest = 16;
-  const size_t name_width = view.width > kCells + kNarrowest ? view.width - kCells : kNarrowest;
+  for (const WatchHost& host : moment.hosts) running += host.processes;
+  const bool several = !moment.hosts.empty();
+  constexpr size_t kNarrowest = 16;
+  const size_t cells = 7 + 9 + 9 + 13 + 7 + 10 + (several ? 7 : 0);
+  const size_t name_width = view.width > cells + kNarrowest ? view.width - cells : kNarrowest;
   std::vector<std::string> lines;
   const std::string mark =
       view.marked ? fmt::format("  (since {})", report::format_duration(before.seconds * 1e9)) : std::string();
@@ -206,16 +247,19 @@ std::vector<std::string> page_lines(const WatchSnapshot& before, const WatchMome
   lines.push_back(fmt::format("{} launches/s  {}/s copied  {} waits/s  {} process{}",
                               report::format_si(pace.launches, 1), report::format_bytes(pace.bytes),
                               report::format_si(pace.waits, 1), running, running == 1 ? "" : "es"));
-  lines.push_back(cost_line(moment));
+  if (!several) lines.push_back(cost_line(moment));
   lines.push_back(device_line(pace, moment));
-  add_gpus(moment.gpus, view, lines);
+  add_gpus(moment, view, lines);
   lines.emplace_back();
+  add_hosts(moment, view, lines);
   add_processes(before, now, view, lines);
   lines.push_back(report::padded_right("Kernel", name_width) + report::padded_left("Now %", 7) +
                   report::padded_left("/s", 9) + report::padded_left("Launches", 9) + report::padded_left("Time", 13) +
-                  report::padded_left("± %", 7) + report::padded_left("Average", 10));
+                  report::padded_left("± %", 7) + report::padded_left("Average", 10) +
+                  (several ? report::padded_left("Hosts", 7) : ""));
   const size_t room = view.height > lines.size() + 1 ? view.height - lines.size() - 1 : 0;
-  for (size_t i = 0; i < rows.size() && i < room; ++i) lines.push_back(table_line(rows[i], all_now, name_width));
+  for (size_t i = 0; i < rows.size() && i < room; ++i)
+    lines.push_back(table_line(rows[i], all_now, name_width, several));
   lines.resize(std::min(lines.size(), view.height > 0 ? view.height - 1 : 0));
   lines.resize(view.height > 0 ? view.height - 1 : 0);
   lines.push_back(fmt::format("q close   s order: {}   p {}   m {}", name_of(view.order),

@@ -35,7 +35,12 @@ struct RowSums {
   /// Of a graph whose nodes are known: its kernels, and how many other nodes it has.
   std::vector<GraphKernel> kernels;
   uint64_t other_nodes = 0;
+  /// Of several watches (live/hosts.h): how many have the row, and the sum of their estimates.
+  uint64_t hosts = 0;
+  std::optional<TimeEstimate> together = std::nullopt;
 
+  /// The estimate of the time of all operations.
+  std::optional<TimeEstimate> time() const { return together ? together : estimate_time(levels, each_ns); }
   /// A sum that only grows, ns: times, or bounds where there are no times, each for the operations that it stands for.
   /// An estimate of the whole may fall from one moment to the next.
   double weighted_time() const;
@@ -67,8 +72,9 @@ struct WatchSnapshot {
   uint64_t operations = 0;  ///< in all rows
   /// Host time that the library in the programs took itself, ns; nothing known before 256 operations.
   std::optional<double> own_ns;
-  double timing_ns = 0;  ///< of it for timing
-  double device_ns = 0;  ///< that events took on devices that had work, at most
+  double timing_ns = 0;     ///< of it for timing
+  double device_ns = 0;     ///< that events took on devices that had work, at most
+  uint64_t generation = 0;  ///< of several watches: another one than before if one of them came or began anew
 };
 
 /// Removes its file at its end. Programs that outlive it keep their mapping and go on counting for nobody.

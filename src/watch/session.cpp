@@ -16,15 +16,15 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/files/temporary.h"
 #include "base/thread.h"
 #include "launch/environment.h"
 #include "launch/library_names.h"
 #include "launch/signals.h"
-#include "report/server/http_server.h"
+#include "watch/live/server.h"
 #include "watch/metrics/otlp.h"
 #include "watch/metrics/push.h"
 #include "watch/metrics/telemetry.h"
-#include "watch/prometheus.h"
 #include "watch/sums/file.h"
 
 namespace tacho::watch {
@@ -99,7 +99,7 @@ class Moments {
     moment_.counts_only = !options.timing;
     moment_.graph_times = options.graph_times;
     setting_ = first_setting(options);
-    if (options.interval_s > 0 || options.prometheus || options.otlp || !options.sums.empty())
+    if (options.interval_s > 0 || options.prometheus || options.otlp || options.view || !options.sums.empty())
       gpus_ = std::make_unique<GpuTelemetry>();
   }
   double seconds() const { return static_cast<double>(raw_now() - began_) * 1e-9; }
@@ -137,6 +137,11 @@ class Moments {
   std::unique_ptr<GpuTelemetry> gpus_;
 };
 
+std::string host_name() {
+  char host[256] = {};
+  return gethostname(host, sizeof host - 1) == 0 ? host : "";
+}
+
 // Pushes to a collector while it lives.
 std::unique_ptr<OtlpPusher> start_pushing(const WatchOptions& options, const Moments& moments) {
   if (!options.otlp) return nullptr;
@@ -144,8 +149,7 @@ std::unique_ptr<OtlpPusher> start_pushing(const WatchOptions& options, const Mom
   if (const char* const service = getenv("OTEL_SERVICE_NAME"); service != nullptr) source.service = service;
   if (source.service.empty() && !options.command.empty())
     source.service = options.command[0].substr(options.command[0].rfind('/') + 1);
-  char host[256] = {};
-  if (gethostname(host, sizeof host - 1) == 0) source.host = host;
+  source.host = host_name();
   source.start_unix = read_clock(CLOCK_REALTIME) - static_cast<int64_t>(moments.seconds() * 1e9);
   const auto message = [source, &moments, labels = Labels()]() mutable {
     const WatchMoment moment = moments.now();
@@ -158,53 +162,32 @@ std::unique_ptr<OtlpPusher> start_pushing(const WatchOptions& options, const Mom
   return std::make_unique<OtlpPusher>(*options.otlp, options.otlp_interval_s, message);
 }
 
-// Answers /metrics while it lives.
-class MetricsServer {
- public:
-  static Result<std::unique_ptr<MetricsServer>> listen(uint16_t port) {
-    TACHO_ASSIGN(report::HttpServer server, report::HttpServer::listen_without_token(port, "--prometheus"));
-    return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(server)));
-  }
-  ~MetricsServer() {
-    if (thread_.joinable()) {
-      const uint64_t one = 1;
-      (void)!write(stop_, &one, sizeof one);
-      thread_.join();
+// What is watched, for whoever asks the watch itself.
+WatchFacts facts_of(const WatchOptions& options) {
+  WatchFacts facts;
+  facts.title = options.title;
+  facts.host = host_name();
+  facts.run = random_name();
+  return facts;
+}
+
+// Servers that listen before the program begins, so that a port that is taken is said before.
+struct Listening {
+  std::unique_ptr<MomentServer> metrics, page;
+  static Result<Listening> begin(const WatchOptions& options) {
+    Listening listening;
+    if (options.prometheus) {
+      TACHO_ASSIGN(listening.metrics, MomentServer::listen_for_metrics(*options.prometheus));
     }
-    if (stop_ >= 0) close(stop_);
+    if (options.view) {
+      TACHO_ASSIGN(listening.page, MomentServer::listen_for_page());
+    }
+    return listening;
   }
-  MetricsServer(const MetricsServer&) = delete;
-  MetricsServer& operator=(const MetricsServer&) = delete;
-
-  std::string address() const { return server_.url() + "metrics"; }
-  void serve(const Moments& moments) {
-    thread_ = thread_without_signals([this, &moments] {
-      const Status served =
-          server_.serve([&](const report::HttpRequest& request) { return answer(request, moments); }, stop_, false);
-      static_cast<void>(served);
-    });
+  void serve(const WatchFacts& facts, const MomentSource& now) {
+    for (const auto* const server : {&metrics, &page})
+      if (*server) (*server)->serve(facts, now);
   }
-
- private:
-  explicit MetricsServer(report::HttpServer server)
-      : server_(std::move(server)), stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-  report::HttpResponse answer(const report::HttpRequest& request, const Moments& moments) {
-    if (request.method != "GET" && request.method != "HEAD") return report::http_error(405, "only GET");
-    if (request.path != "/metrics") return report::http_error(404, "there is /metrics");
-    const WatchMoment moment = moments.now();
-    report::HttpResponse response;
-    const MetricsForm form = wanted_form(request.accept);
-    response.type = content_type(form);
-    const std::lock_guard held(lock_);
-    response.body = page_.text(moment.snapshot, moment.cost, form, moment.gpus);
-    return response;
-  }
-
-  report::HttpServer server_;
-  int stop_;
-  std::thread thread_;
-  std::mutex lock_;
-  PrometheusPage page_;
 };
 
 // Until the programs' end.
@@ -249,17 +232,15 @@ Result<std::string> find_watch_library() {
 
 tl::expected<WatchMoment, LaunchError> watch_table(WatchSegment& segment, const WatchOptions& options,
                                                    const WatchedPrograms& programs) {
-  std::unique_ptr<MetricsServer> listening;
-  if (options.prometheus) {
-    TACHO_ASSIGN(listening, MetricsServer::listen(*options.prometheus));
-  }
+  TACHO_ASSIGN(Listening listening, Listening::begin(options));
   segment.set(first_setting(options));
   if (const auto begun = programs.begin(); !begun) return launch::fail_with(begun);
   Moments moments(segment, options);
   // Ends before the moments that it answers with: a client may ask at any time.
-  const std::unique_ptr<MetricsServer> metrics = std::move(listening);
-  if (metrics) metrics->serve(moments);
-  if (options.started) options.started(metrics ? metrics->address() : "");
+  Listening served = std::move(listening);
+  served.serve(facts_of(options), [&moments] { return moments.now(); });
+  if (options.started)
+    options.started(served.metrics ? served.metrics->address() : "", served.page ? served.page->address() : "");
   const std::unique_ptr<OtlpPusher> pusher = start_pushing(options, moments);
   std::unique_ptr<SumKeeper> sums;
   if (!options.sums.empty())

@@ -22,13 +22,15 @@ struct WatchOptions {
   KernelTimes graph_times;                            ///< for the kernels inside graphs
   double interval_s = 0;                              ///< between calls of `tick`; 0: it is not called
   std::optional<uint16_t> prometheus;                 ///< a port on 127.0.0.1 that answers /metrics; 0: any free one
+  bool view = false;                                  ///< a page for a browser
   std::optional<PushAddress> otlp;                    ///< a collector that gets metrics
   double otlp_interval_s = 10;                        ///< between pushes
   std::string sums;                                   ///< a .tacho with the sums of seconds, minutes and hours
   int stdin_fd = -1, stdout_fd = -1, stderr_fd = -1;  ///< the program's; -1: tacho's own
   std::function<void()> step;                         ///< called every 20 ms
-  /// Called once, when the program runs, with the address of the page of metrics, if there is one.
-  std::function<void(const std::string& address)> started;
+  /// Called once, when the program runs, with the addresses of metrics and of the page for a browser; "" where there is
+  /// none.
+  std::function<void(const std::string& metrics, const std::string& page)> started;
   std::function<void(const WatchMoment& moment)> tick;
   std::optional<KeepOptions> keep;  ///< the last seconds in detail, of which triggers make files
   /// Called every 20 ms with `keep`: whether a file is wanted now. And with sentences about files.

@@ -86,8 +86,10 @@ export async function stop() {
   await browser?.close();
 }
 
-/** Opens an address or a file. Errors in the page fail the test, and any request of a file beyond itself. */
-export async function open(address, { hash = '', allow = [], ...options } = {}) {
+const viewIsThere = () => window.tacho?.app.overview !== null && window.tacho?.app.overview !== undefined;
+
+/** Opens an address or a file. Errors in the page fail the test, and any request of a file beyond itself. `ready`: when it is open. */
+export async function open(address, { hash = '', allow = [], ready = viewIsThere, ...options } = {}) {
   const file = address.startsWith('/');
   const context = await browser.newContext({
     viewport: { width: 1600, height: 900 },
@@ -112,7 +114,7 @@ export async function open(address, { hash = '', allow = [], ...options } = {}) 
       if (!to.startsWith('data:')) faults.push(`loads ${to}`);
   });
   await page.goto(url);
-  await page.waitForFunction(() => window.tacho?.app.overview !== null && window.tacho?.app.overview !== undefined);
+  await page.waitForFunction(ready);
   return {
     page,
     faults,

@@ -15,11 +15,13 @@
 #include "base/files/temporary.h"
 #include "cli/command.h"
 #include "cli/files/open_trace.h"
+#include "cli/output/browser.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/time_text.h"
 #include "cli/target/process_options.h"
 #include "report/output.h"
 #include "report/sections.h"
+#include "watch/live/watch_hosts.h"
 #include "watch/page.h"
 #include "watch/running.h"
 #include "watch/session.h"
@@ -36,6 +38,7 @@ struct WatchRequest {
   attach::ProcessChoice choice;  // of programs that run
   double duration = 0;
   bool patch_entries = false;
+  std::string from;   // watches elsewhere
   std::string title;  // what is watched, for people
 
   bool chooses() const {
@@ -180,15 +183,21 @@ std::string last_tables(const watch::WatchMoment& moment, const WatchRequest& re
   const watch::WatchSnapshot& snapshot = moment.snapshot;
   size_t users = 0;
   for (const watch::WatchedProcess& process : snapshot.processes) users += process.uses_devices ? 1 : 0;
-  out.sentence(fmt::format("{} of {} process{}, {} of which used a device; times are estimates from 1 of N operations",
-                           report::format_duration(snapshot.seconds * 1e9), snapshot.processes.size(),
-                           snapshot.processes.size() == 1 ? "" : "es", users));
+  if (!moment.hosts.empty())
+    out.sentence(fmt::format("sums of {} watch{}; times are estimates from 1 of N operations", moment.hosts.size(),
+                             moment.hosts.size() == 1 ? "" : "es"));
+  else
+    out.sentence(
+        fmt::format("{} of {} process{}, {} of which used a device; times are estimates from 1 of N operations",
+                    report::format_duration(snapshot.seconds * 1e9), snapshot.processes.size(),
+                    snapshot.processes.size() == 1 ? "" : "es", users));
   const auto table = [&](const report::Answer& answer) {
     if (answer.rows.empty()) return;
     out.heading(answer.title);
     if (const size_t left = out.table(answer, request.top); left > 0)
       out.sentence(fmt::format("{} more row{}: --top 0 shows all.", left, left == 1 ? "" : "s"));
   };
+  if (!moment.hosts.empty()) table(watch::host_answer(moment));
   table(watch::kernel_answer(snapshot));
   table(watch::graph_answer(snapshot, moment.graph_times));
   table(watch::other_answer(snapshot));
@@ -305,6 +314,7 @@ Status complete(WatchRequest& request) {
   TACHO_TRY(read_keep(request));
   options.say = [](const std::string& sentence) { complain(kOk, sentence); };
   const bool json = request.format == "json";
+  if (request.page && options.view) return fail("--page and --view: choose the terminal or the browser");
   if (request.page && (json || !request.output.empty()))
     return fail("--page shows a page on the terminal: leave out -o, but for a .tacho, and --output-format json");
   options.interval_s = request.interval > 0 ? request.interval : json || request.page ? 1 : 0;
@@ -317,10 +327,14 @@ class Report {
   explicit Report(WatchRequest& request) : request_(request), json_(request.format == "json") {}
   Status open() {
     TACHO_TRY(lines_.open(request_));
-    request_.options.started = [this](const std::string& address) {
-      if (!request_.quiet && !address.empty()) complain(kOk, fmt::format("metrics for Prometheus at {}", address));
+    request_.options.started = [this](const std::string& metrics, const std::string& page) {
+      if (!request_.quiet && !metrics.empty()) complain(kOk, fmt::format("metrics for Prometheus at {}", metrics));
+      if (page.empty()) return;
+      complain(kOk, fmt::format("{} shows the watch", page));
+      open_browser(page);
     };
     request_.options.tick = [this](const watch::WatchMoment& moment) {
+      if (before_.generation != moment.snapshot.generation) before_ = moment.snapshot;  // a host came
       lines_.put((json_ ? watch::watch_json(moment, false) : watch::watch_line(before_, moment.snapshot)) + "\n");
       before_ = moment.snapshot;
     };
@@ -424,6 +438,61 @@ int run_running(WatchRequest& request) {
   return kOk;
 }
 
+// What --from cannot have: it starts and enters no program.
+Status only_from(const WatchRequest& request) {
+  for (const auto& [given, option] :
+       {std::pair(!request.prometheus.empty(), "--prometheus"), std::pair(!request.otlp.empty(), "--otlp"),
+        std::pair(!request.keep.empty(), "--keep"), std::pair(!request.graph_shares.empty(), "--graph-shares"),
+        std::pair(request.counts_only, "--counts-only"), std::pair(request.patch_entries, "--patch-entries"),
+        std::pair(request.output.ends_with(".tacho"), "-o FILE.tacho"),
+        std::pair(request.chooses() || request.choice.children, "a choice of processes")})
+    if (given) return fail("--from shows watches that run elsewhere: {} belongs to these", option);
+  return {};
+}
+
+int run_from(WatchRequest& request) {
+  if (const Status only = only_from(request); !only) return complain(kBadInput, only.error().message);
+  auto addresses = watch::parse_host_addresses(request.from);
+  if (!addresses) return complain(kBadInput, addresses.error().message);
+  request.title = fmt::format("{} host{}", addresses->size(), addresses->size() == 1 ? "" : "s");
+  if (const Status ready = complete(request); !ready) return complain(kBadInput, ready.error().message);
+  watch::HostsOptions hosts;
+  hosts.addresses = std::move(*addresses);
+  hosts.title = request.title;
+  hosts.duration_s = request.duration;
+  hosts.view = request.options.view;
+  std::unique_ptr<watch::WatchPage> page;
+  Report report(request);
+  if (request.page) {
+    auto opened = watch::WatchPage::open(request.title);
+    if (!opened) return complain(kBadInput, opened.error().message);
+    page = std::move(*opened);
+    hosts.interval_s = request.options.interval_s;
+    hosts.tick = [&](const watch::WatchMoment& moment) { page->draw(moment); };
+    hosts.step = [&] {
+      if (!page->keys()) return;
+      page->draw_again();
+      if (page->closed()) kill(getpid(), SIGTERM);
+    };
+  } else {
+    if (const Status opened = report.open(); !opened) return complain(kBadInput, opened.error().message);
+    hosts.started = [&](const std::string& address) { request.options.started("", address); };
+    if (request.options.interval_s > 0) {
+      hosts.interval_s = request.options.interval_s;
+      hosts.tick = request.options.tick;
+    }
+  }
+  const auto last = watch::watch_hosts(hosts);
+  page.reset();
+  if (!last) return complain(kBadInput, last.error().message);
+  if (request.page) {
+    if (!request.quiet) report::put(last_tables(*last, request, Lines()), report::Stream::kError);
+    return kOk;
+  }
+  const Status ended = report.end(*last);
+  return ended ? static_cast<int>(kOk) : complain(kBadInput, ended.error().message);
+}
+
 }  // namespace
 
 namespace {
@@ -435,6 +504,7 @@ void declare_options(CommandOptions& app, WatchRequest& request, bool running) {
       "  tacho watch -- python3 serve.py                     tables at the end\n"
       "  tacho watch --interval 1 -- ./server                a line each second, too\n"
       "  tacho watch --page -- ./server                      a page on the terminal: q close, s order, p freeze\n"
+      "  tacho watch --view -- ./server                      the same in the browser\n"
       "  tacho watch --output-format json -o watch.jsonl -- ./server\n"
       "  tacho watch -o watch.tacho -- ./server              for days: sums of seconds, minutes, hours in 64 MB at most\n"
       "  tacho watch --keep 30s --trigger slow-step:20% -- python3 train.py\n"
@@ -442,6 +512,7 @@ void declare_options(CommandOptions& app, WatchRequest& request, bool running) {
       "  tacho watch --otlp http://127.0.0.1:4318 -- ./server\n"
       "  tacho watch 4711 --duration 5                       a program that runs already, and goes on\n"
       "  tacho watch --container 3f2a --page                 all processes of a container\n"
+      "  tacho watch --from 127.0.0.1:9401,127.0.0.1:9402    the sum of two watches\n"
       "Nothing is recorded: programs keep sums in shared memory of a few megabytes, however long they run.\n"
       "Exit code: the program's own (128 + signal when a signal ended it); 125 tacho could not start it, "
       "126 not executable, 127 not found. Of programs that run: 0, or 1 and a sentence that says why not.");
@@ -462,6 +533,7 @@ void declare_options(CommandOptions& app, WatchRequest& request, bool running) {
          "seconds, minutes and hours, for tacho stats, diff and query")
       .type_name("FILE");
   app.add_flag("--overwrite", request.overwrite, "replace FILE");
+  app.add_flag("--view", request.options.view, "a page in the browser while the program runs");
   app.add_option("--prometheus", request.prometheus, "serve metrics for Prometheus at this address")
       .type_name("127.0.0.1:PORT");
   app.add_option("--otlp", request.otlp,
@@ -491,6 +563,10 @@ void declare_options(CommandOptions& app, WatchRequest& request, bool running) {
   app.add_option("--max-files", request.max_files, "with --keep: write at most N files (default 10)").type_name("N");
   app.add_option("--top", request.top, "rows of each table; 0 = all").capture_default_str();
   app.add_flag("-q,--quiet", request.quiet, "no tables at the end");
+  app.open_group("Watches that run already");
+  app.add_option("--from", request.from,
+                 "show the sum of watches that serve --prometheus, here or through a tunnel; several behind commas")
+      .type_name("HOST:PORT");
   app.open_group("Programs that run already");
   declare_process_options(app, request.choice);
   app.add_option("--duration", request.duration, "leave them after S seconds (default: at Ctrl-C)")
@@ -521,6 +597,11 @@ int run_watch(int argc, char** argv) {
   declare_options(app, request, false);
   if (const auto code = parse_options(app, argc, argv, kOwnError)) return *code;
   const std::vector<std::string> rest = app.remaining();
+  if (!request.from.empty()) {
+    if (!rest.empty())
+      return complain(kBadInput, "--from shows watches that run elsewhere: leave out the program or the numbers");
+    return run_from(request);
+  }
   if (rest.empty() ? request.chooses() : is_number(rest.front()) || (request.chooses() && rest.front() != "--"))
     return watch_running_ones(argc, argv);
   if (request.chooses() || request.choice.children || request.duration > 0)

@@ -23,7 +23,7 @@ namespace tacho::watch {
 namespace {
 
 constexpr std::string_view kPath = "/v1/metrics";
-constexpr size_t kMostAnswer = 1 << 20;  // bytes
+constexpr size_t kMostAnswer = 1 << 20, kMostGet = 64 << 20;  // bytes
 using Clock = std::chrono::steady_clock;
 
 class Socket {
@@ -97,10 +97,10 @@ Status send_all(int to, std::string_view bytes, Clock::time_point end) {
   return {};
 }
 
-Result<std::string> read_all(int from, Clock::time_point end) {
+Result<std::string> read_all(int from, size_t most, Clock::time_point end) {
   std::string bytes;
   char buffer[16384];
-  while (bytes.size() < kMostAnswer) {
+  while (bytes.size() < most) {
     const ssize_t size = recv(from, buffer, sizeof buffer, 0);
     if (size == 0) break;
     if (size > 0) {
@@ -158,11 +158,15 @@ uint64_t rejected(std::string_view body) {
   return count;
 }
 
+std::string host_field(const PushAddress& of) {
+  const bool six = of.host.find(':') != std::string::npos;
+  return fmt::format("{}{}{}:{}", six ? "[" : "", of.host, six ? "]" : "", of.port);
+}
+
 }  // namespace
 
 std::string PushAddress::text() const {
-  const bool six = host.find(':') != std::string::npos;
-  return fmt::format("http://{}{}{}:{}{}", six ? "[" : "", host, six ? "]" : "", port, path);
+  return fmt::format("http://{}{}", host_field(*this), path);
 }
 
 Result<PushAddress> parse_push_address(std::string_view text) {
@@ -200,14 +204,23 @@ Result<PushAddress> parse_push_address(std::string_view text) {
 Result<PushAnswer> post(const PushAddress& to, std::string_view body, double timeout_s) {
   const auto end = Clock::now() + std::chrono::microseconds(static_cast<int64_t>(timeout_s * 1e6));
   TACHO_ASSIGN(const Socket socket, connect_to(to, end));
-  const bool six = to.host.find(':') != std::string::npos;
   const std::string head = fmt::format(
-      "POST {} HTTP/1.1\r\nHost: {}{}{}:{}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nUser-Agent: tacho\r\n"
+      "POST {} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nUser-Agent: tacho\r\n"
       "Connection: close\r\n\r\n",
-      to.path, six ? "[" : "", to.host, six ? "]" : "", to.port, body.size());
+      to.path, host_field(to), body.size());
   TACHO_TRY(send_all(socket.get(), head, end));
   TACHO_TRY(send_all(socket.get(), body, end));
-  TACHO_ASSIGN(const std::string bytes, read_all(socket.get(), end));
+  TACHO_ASSIGN(const std::string bytes, read_all(socket.get(), kMostAnswer, end));
+  return parse_answer(bytes);
+}
+
+Result<PushAnswer> get(const PushAddress& from, double timeout_s) {
+  const auto end = Clock::now() + std::chrono::microseconds(static_cast<int64_t>(timeout_s * 1e6));
+  TACHO_ASSIGN(const Socket socket, connect_to(from, end));
+  const std::string head = fmt::format("GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: tacho\r\nConnection: close\r\n\r\n",
+                                       from.path, host_field(from));
+  TACHO_TRY(send_all(socket.get(), head, end));
+  TACHO_ASSIGN(const std::string bytes, read_all(socket.get(), kMostGet, end));
   return parse_answer(bytes);
 }
 

@@ -41,6 +41,8 @@ struct PushAnswer {
 };
 /// One POST with Content-Type application/json. The error is a clause as PushCounts::problem.
 Result<PushAnswer> post(const PushAddress& to, std::string_view body, double timeout_s);
+/// One GET. An answer may have up to 64 MB.
+Result<PushAnswer> get(const PushAddress& from, double timeout_s);
 
 /// Pushes at an interval, in a thread of its own. A push that fails is not repeated: sums are cumulative, so the next
 /// one contains it. After failures the distance doubles, up to a minute or the interval, whichever is longer, or what

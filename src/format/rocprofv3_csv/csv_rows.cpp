@@ -188,7 +188,7 @@ Result<bool> CsvRows::header() {
     const auto known = std::ranges::count_if(columns_, [](const std::string& name) {
       return is_one_of(kNames, name) || is_one_of(kNumbers, name) || is_one_of(kTexts, name);
     });
-    if (known >= 2) return true;
+    if (known >= 2 || (line == 0 && known == 1)) return true;  // process_info's has one
     if (first.empty()) first = columns_;
     ++lines_before_;
   }

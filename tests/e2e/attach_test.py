@@ -75,7 +75,8 @@ class Attached(harness.Case):
 
 
 class Kept:
-    """What a process has, before and after many attaches. The first few may keep something once: libraries, tables."""
+    """What a process has, before and after many attaches. The first few may keep something once: libraries, tables. Resident pages
+    of files do not count: the kernel takes and gives them as it likes."""
 
     def __init__(self, pid):
         self.pid, self.warm = pid, None
@@ -84,7 +85,7 @@ class Kept:
     def look(self):
         status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
         number = lambda name: int(re.search(rf"{name}:\s+(\d+)", status)[1])  # noqa: E731
-        return {"threads": number("Threads"), "descriptors": len(os.listdir(f"/proc/{self.pid}/fd")), "resident_kib": number("VmRSS"), "virtual_kib": number("VmSize"),
+        return {"threads": number("Threads"), "descriptors": len(os.listdir(f"/proc/{self.pid}/fd")), "resident_kib": number("RssAnon") + number("RssShmem"), "virtual_kib": number("VmSize"),
                 "mappings": len(pathlib.Path(f"/proc/{self.pid}/maps").read_text().splitlines())}
 
     def after(self, test, rounds):

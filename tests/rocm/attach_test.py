@@ -42,10 +42,10 @@ class Attach(bed.Traced):
 
     @staticmethod
     def kept(pid):
-        """Threads, descriptors, resident KiB and mappings of a process."""
+        """Threads, descriptors, resident KiB (without pages of files, which the kernel takes and gives) and mappings of a process."""
         status = pathlib.Path(f"/proc/{pid}/status").read_text()
         number = lambda name: int(re.search(rf"{name}:\s+(\d+)", status)[1])  # noqa: E731
-        return (number("Threads"), len(os.listdir(f"/proc/{pid}/fd")), number("VmRSS"), len(pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()))
+        return (number("Threads"), len(os.listdir(f"/proc/{pid}/fd")), number("RssAnon") + number("RssShmem"), len(pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()))
 
     def ledger(self):
         return bed.Ledger(self.folder / "ledger")

@@ -61,13 +61,18 @@ class Attached(harness.Case):
             time.sleep(0.01)
 
     def leftovers(self, pid):
-        """What of tacho's is in the process: threads and descriptors."""
-        threads = []
-        for task in os.listdir(f"/proc/{pid}/task"):
-            try:
-                threads.append(pathlib.Path(f"/proc/{pid}/task/{task}/comm").read_text().strip())
-            except OSError:
-                pass  # it has ended meanwhile
+        """What of tacho's is in the process: threads and descriptors. The thread that says that all is done is gone a moment later."""
+        end = time.monotonic() + 2
+        while True:
+            threads = []
+            for task in os.listdir(f"/proc/{pid}/task"):
+                try:
+                    threads.append(pathlib.Path(f"/proc/{pid}/task/{task}/comm").read_text().strip())
+                except OSError:
+                    pass  # it has ended meanwhile
+            if time.monotonic() > end or not any(name.startswith("tacho") for name in threads):
+                break
+            time.sleep(0.01)
         files = [os.readlink(f"/proc/{pid}/fd/{number}") for number in os.listdir(f"/proc/{pid}/fd")]
         maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
         return ([name for name in threads if name.startswith("tacho")], [name for name in files if "tacho" in name],

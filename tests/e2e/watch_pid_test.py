@@ -28,6 +28,19 @@ def setUpModule():
         raise unittest.SkipTest("a sanitizer's runtime wants to be the first library of a program")
 
 
+def content_of(pid, file, code):
+    """The bytes of a file's mappings in a process, by address and rights: those of its code, or those that are not."""
+    content = {}
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
+        for line in maps:
+            words = line.split(None, 5)
+            if len(words) > 5 and file in words[5] and ("x" in words[1]) == code:
+                begin, end = (int(word, 16) for word in words[0].split("-"))
+                memory.seek(begin)
+                content[words[0], words[1]] = memory.read(end - begin)
+    return content
+
+
 class Told:
     """A program that does what it is told, and says so."""
     def __init__(self, *words, **options):
@@ -496,15 +509,7 @@ class Cuda(Running):
 
     def words(self, pid):
         """The writable data of the program's own file."""
-        content = {}
-        with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
-            for line in maps:
-                words = line.split(None, 5)
-                if len(words) > 5 and "fake_steps" in words[5] and "x" not in words[1]:
-                    begin, end = (int(word, 16) for word in words[0].split("-"))
-                    memory.seek(begin)
-                    content[words[0], words[1]] = memory.read(end - begin)
-        return content
+        return content_of(pid, "fake_steps", code=False)
 
     def test_functions_that_are_got_while_tacho_is_there(self):
         program = self.driver("table")
@@ -614,14 +619,7 @@ class Patched(Cuda):
 
     def code(self, pid):
         """The driver's code."""
-        content = {}
-        with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
-            for line in maps:
-                words = line.split(None, 5)
-                if len(words) > 5 and "libcuda.so" in words[5] and "x" in words[1]:
-                    begin, end = (int(word, 16) for word in words[0].split("-"))
-                    memory.seek(begin)
-                    content[words[0]] = memory.read(end - begin)
+        content = content_of(pid, "libcuda.so", code=True)
         self.assertTrue(content)
         return content
 

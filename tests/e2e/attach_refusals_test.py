@@ -127,7 +127,7 @@ int main(void) {
         program = self.start(self.lives())
         tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "-o", "one.tacho"], cwd=self.folder)
         self.addCleanup(tacho.kill)
-        self.wait_until(lambda: self.leftovers(program.pid)[0])
+        self.wait_until(lambda: self.threads(program.pid))
         self.refused(tacho.pid, "is a tacho")
         tacho.send_signal(signal.SIGINT)
         self.assertEqual(tacho.wait(timeout=60), 0)

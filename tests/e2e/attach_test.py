@@ -60,23 +60,24 @@ class Attached(harness.Case):
             self.assertLess(time.monotonic(), end, "it did not happen")
             time.sleep(0.01)
 
+    def threads(self, pid):
+        """tacho's threads that are in the process now."""
+        names = []
+        for task in os.listdir(f"/proc/{pid}/task"):
+            try:
+                names.append(pathlib.Path(f"/proc/{pid}/task/{task}/comm").read_text().strip())
+            except OSError:
+                pass  # it has ended meanwhile
+        return [name for name in names if name.startswith("tacho")]
+
     def leftovers(self, pid):
         """What of tacho's is in the process: threads and descriptors. The thread that says that all is done is gone a moment later."""
         end = time.monotonic() + 2
-        while True:
-            threads = []
-            for task in os.listdir(f"/proc/{pid}/task"):
-                try:
-                    threads.append(pathlib.Path(f"/proc/{pid}/task/{task}/comm").read_text().strip())
-                except OSError:
-                    pass  # it has ended meanwhile
-            if time.monotonic() > end or not any(name.startswith("tacho") for name in threads):
-                break
+        while (threads := self.threads(pid)) and time.monotonic() < end:
             time.sleep(0.01)
         files = [os.readlink(f"/proc/{pid}/fd/{number}") for number in os.listdir(f"/proc/{pid}/fd")]
         maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
-        return ([name for name in threads if name.startswith("tacho")], [name for name in files if "tacho" in name],
-                re.findall(r"tacho-\S+\.pool", maps))
+        return (threads, [name for name in files if "tacho" in name], re.findall(r"tacho-\S+\.pool", maps))
 
 
 class Kept:
@@ -170,7 +171,7 @@ class OpenCl(Attached):
         program = self.start(LOOP, "100000000", "1000")
         tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "-o", "killed.tacho"], cwd=self.folder)
         self.addCleanup(tacho.kill)
-        self.wait_until(lambda: self.leftovers(program.pid)[0])
+        self.wait_until(lambda: self.threads(program.pid))
         time.sleep(0.3)
         tacho.kill()
         tacho.wait()
@@ -186,7 +187,7 @@ class OpenCl(Attached):
         program = self.start(LOOP, "100000000", "1000")
         first = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "-o", "first.tacho", "--duration", "2"], cwd=self.folder)
         self.addCleanup(first.kill)
-        self.wait_until(lambda: "tacho attach" in self.leftovers(program.pid)[0])
+        self.wait_until(lambda: "tacho attach" in self.threads(program.pid))
         time.sleep(0.5)
         said = self.attach(program, code=1)
         self.one_sentence(said)
@@ -198,7 +199,7 @@ class OpenCl(Attached):
         program = self.start(LOOP, "100000000", "1000")
         tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "-o", "dead.tacho"], cwd=self.folder)
         self.addCleanup(tacho.kill)
-        self.wait_until(lambda: self.leftovers(program.pid)[0])
+        self.wait_until(lambda: self.threads(program.pid))
         time.sleep(0.5)
         program.kill()
         self.assertEqual(tacho.wait(timeout=60), 0)
@@ -436,7 +437,7 @@ class Children(Attached):
         self.addCleanup(program.stdin.close)
         tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "--duration", "1.5", "-o", "a.tacho", "--sampler", "timer"], cwd=self.folder)
         self.addCleanup(tacho.kill)
-        self.wait_until(lambda: "tacho attach" in self.leftovers(program.pid)[0])
+        self.wait_until(lambda: "tacho attach" in self.threads(program.pid))
         time.sleep(0.5)
         program.stdin.write("f")
         program.stdin.flush()

@@ -86,7 +86,10 @@ class Kept:
 
     def __init__(self, pid):
         self.pid, self.warm = pid, None
-        self.begin = self.look()
+        self.begin, before = self.look(), None
+        while self.begin != before:  # a program that starts has a file open now and then
+            time.sleep(0.1)
+            self.begin, before = self.look(), self.begin
 
     def look(self):
         status = pathlib.Path(f"/proc/{self.pid}/status").read_text()

@@ -120,6 +120,28 @@ class Scopes(Kineto):
         self.check_ranks(path, 2)
         self.assertEqual(self.query(path, "select rank from tacho.process order by rank"), [[0], [1]])
 
+    def test_names_before_the_events_of_each_rank(self):
+        """In documents and in one list they are those of the rank that follows."""
+        ranks = [[names(83, f"trainer{number}")] + rank(number, 83)[:-1] for number in (0, 1)]
+        for text in ("\n".join(json.dumps({"traceEvents": events}) for events in ranks), json.dumps(ranks[0] + ranks[1])):
+            path = self.written("t.json", text)
+            self.check_ranks(path, 2)
+            self.assertEqual(self.query(path, "select pid, name from tacho.process"), [[83, "trainer0"], [83, "trainer1"]])
+        # Named again by a later window, it is still itself.
+        path = self.trace(ranks[0] + [names(83, "trainer")] + rank(0, 83, at=50_000)[:-1])
+        self.assertEqual(self.query(path, "select pid, name from tacho.process"), [[83, "trainer"]])
+        # And at the end of each.
+        path = self.trace(rank(0, 83)[:-1] + [names(83, "a")] + rank(1, 83)[:-1] + [names(83, "b")])
+        self.assertEqual(self.query(path, "select pid, name from tacho.process"), [[83, "a"], [83, "b"]])
+
+    def test_ranges_before_the_first_operator_of_a_document(self):
+        text = "\n".join(json.dumps({"distributedInfo": {"rank": number}, "traceEvents": [
+            span(f"step{number}", 900, 5000, "user_annotation", 83, 83)] + rank(number, 83)}) for number in (0, 1))
+        path = self.written("t.json", text)
+        self.check_ranks(path, 2)
+        self.assertEqual(self.query(path, "select m.name, p.rank from tacho.marker m join tacho.track t on t.id = m.track "
+                                    "join tacho.process p on p.id = t.process order by m.name"), [["step0", 0], ["step1", 1]])
+
     def test_labels_in_pids(self):
         events = [dict(event, pid=f"[TP{number:02}] {event['pid']}") for number in (0, 1) for event in rank(number, 83)]
         path = self.trace(events)

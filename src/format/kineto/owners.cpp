@@ -147,7 +147,10 @@ void Owners::host_seen(const Event& event, bool is_call) {
     const int64_t row = process(event.process);
     if (any_host_ && sorted_ && !mixed_) hosts_mixed();
     const bool beside_label = block_ == first_label_ && text_id(key) == nullptr;
-    hosts_.push_back({.process = row, .block = block_, .devices = any_host_ || beside_label ? -1 : block_});
+    hosts_.push_back({.process = row,
+                      .block = block_,
+                      .devices = any_host_ || beside_label ? -1 : block_,
+                      .named_first = process_names_.contains({block_, key})});
     any_host_ = true;
     if (const TextId* const text = text_id(key); text != nullptr && text->labelled)
       label_hosts_[text->scope] = place->second;
@@ -161,17 +164,14 @@ void Owners::host_seen(const Event& event, bool is_call) {
     const int64_t kind = is_call ? static_cast<int64_t>(std::hash<std::string_view>()(event.name) & 0xffff) + 1 : 0;
     const bool came_before = ids_.seen(place->second, kind, id);
     if (is_block_again(host, ids, id, came_before, event.time)) {
-      block_ = tracker_.new_scope();
-      any_host_ = mixed_ = false;
-      idle_hosts_ = 0;
-      forget_calls();
-      last_pid_ = kUnknown;
+      another_rank();
       return host_seen(event, is_call);
     }
     ids.add(id);
     if (is_call && host.calls.count == 1 && !host.works) ++idle_hosts_;
   }
   interleaved_ = interleaved_ || (!fresh && current_ != key);
+  if (host.named || document_host_ == SIZE_MAX) give_names();
   host.named = false;
   if (document_host_ == SIZE_MAX) document_host_ = static_cast<size_t>(place->second);
   if (event.time != kUnknown) host.last = std::max(host.last, event.time);
@@ -299,8 +299,18 @@ Owners::Owner Owners::owned_by(size_t at) {
 }
 
 void Owners::document_begins() {
+  give_names();
   for (Host& host : hosts_) host.named = true;
   document_host_ = SIZE_MAX;
+}
+
+void Owners::another_rank() {
+  block_ = tracker_.new_scope();
+  any_host_ = mixed_ = false;
+  idle_hosts_ = 0;
+  forget_calls();
+  last_pid_ = kUnknown;
+  give_names();
 }
 
 Owners::ScopeId Owners::host_devices(const Id& pid) {
@@ -384,11 +394,46 @@ int64_t Owners::whose_line(const Id& pid) {
   return current != host_places_.end() ? current->second : 0;
 }
 
-void Owners::name_process(const Event& event) {
-  if (event.label.empty()) return;
-  const int64_t key = number(event.process);
-  if (const auto host = host_places_.find({block_, key}); host != host_places_.end())
-    hosts_[static_cast<size_t>(host->second)].named = true;
+void Owners::name(const Event& event) {
+  Named name{Naming::kOrigin, number(event.process), number(event.thread), std::string(event.label)};
+  if (event.name == "tacho_process") {
+    if (event.text.size() > kLongestTold) return;
+    name.text = json::json_member(event.text, "args");
+  } else if (event.label.empty()) {
+    return;
+  } else {
+    name.what = event.name == "thread_name"      ? Naming::kThread
+                : event.name == "process_labels" ? Naming::kLabels
+                                                 : Naming::kProcess;
+  }
+  bool waits = !waiting_names_.empty() || (document_host_ == SIZE_MAX && any_host_);
+  if (const auto place = host_places_.find({block_, name.pid});
+      place != host_places_.end() && (name.what == Naming::kProcess || name.what == Naming::kLabels)) {
+    Host& host = hosts_[static_cast<size_t>(place->second)];
+    host.named = true;
+    waits = waits || host.named_first;
+  }
+  if (waits && waiting_names_.size() < kMostWaiting)
+    waiting_names_.push_back(std::move(name));
+  else
+    give(name);
+}
+
+void Owners::give_names() {
+  for (const Named& name : std::exchange(waiting_names_, {})) give(name);
+}
+
+void Owners::give(const Named& name) {
+  if (name.what == Naming::kThread)
+    name_thread(name);
+  else if (name.what != Naming::kOrigin)
+    name_process(name);
+  else if (told_.size() < kMostTold)
+    told_.push_back({{block_, name.pid}, name.text});
+}
+
+void Owners::name_process(const Named& named) {
+  const int64_t key = named.pid;
   const auto [found, fresh] = process_names_.try_emplace({block_, key}, static_cast<int64_t>(names_.size()));
   if (fresh) {
     if (names_.size() >= kMostNames) {
@@ -398,27 +443,21 @@ void Owners::name_process(const Event& event) {
     names_.emplace_back();
   }
   Name& name = names_[static_cast<size_t>(found->second)];
-  const int64_t gpu = imported::gpu_of_name(event.label);
+  const int64_t gpu = imported::gpu_of_name(named.text);
   if (gpu != kUnknown) name.gpu = gpu;
-  if (event.name == "process_labels") return;
-  name.text = writer_.string(event.label);
+  if (named.what == Naming::kLabels) return;
+  name.text = writer_.string(named.text);
   // Pids up to 255 may stand for GPUs: those only get a process if threads of theirs have events.
-  if (event.process.number > 255 || processes_.contains({block_, key}))
-    writer_.update(Table::kProcess, process(event.process), column::Process::name, name.text);
+  if (key > 255 || processes_.contains({block_, key}))
+    writer_.update(Table::kProcess, process(id_of(key)), column::Process::name, name.text);
 }
 
-void Owners::tell_process(const Event& event) {
-  if (told_.size() < kMostTold && event.text.size() <= kLongestTold)
-    told_.push_back({{block_, number(event.process)}, json::json_member(event.text, "args")});
-}
-
-void Owners::name_thread(const Event& event) {
-  if (event.label.empty()) return;
-  const int64_t pid = number(event.process), tid = number(event.thread);
-  std::string_view name = event.label;
+void Owners::name_thread(const Named& named) {
+  const int64_t pid = named.pid, tid = named.tid;
+  std::string_view name = named.text;
   while (name.ends_with(' ')) name.remove_suffix(1);
   if (pid > 255 || threads_.contains({block_, pid, tid}))
-    tracker_.name_thread(thread_track(event.process, event.thread), name);
+    tracker_.name_thread(thread_track(id_of(pid), id_of(tid)), name);
   const bool is_queue = std::ranges::any_of(
       kQueueWords, [&](std::string_view word) { return name.find(word) != std::string_view::npos; });
   if (thread_names_.size() < kMostNames)

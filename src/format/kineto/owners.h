@@ -87,6 +87,8 @@ class Owners {
   void range_seen(const Event& event) { ids_.seen(process(event.process), kRangeIds, event.external); }
   /// Another document of the file begins.
   void document_begins();
+  /// A new block begins.
+  void another_rank();
   /// The process that the document is about: the first of its hosts. And the scope of its devices.
   int64_t document_process() {
     return document_host_ < hosts_.size() ? hosts_[document_host_].process : main_process();
@@ -111,11 +113,12 @@ class Owners {
   /// first host's.
   int64_t whose_line(const Id& pid);
 
-  /// Names of processes and threads may come before or after their events.
-  void name_process(const Event& event);
-  void name_thread(const Event& event);
-  /// What tacho wrote about a process: imported::process_origin().
-  void tell_process(const Event& event);
+  /// Names of processes and threads, and what tacho wrote about a process (imported::process_origin()), may come before
+  /// or after their events. At the start of another document, and where a process that was named before its events is
+  /// named again, they wait for the next operator or call, which tells whether they are another rank's.
+  void name(const Event& event);
+  /// At the file's end: gives the names that wait.
+  void give_names();
   /// The GPU whose work the process holds, by its name; kUnknown = none, or not named yet.
   int64_t gpu_of(const Id& pid);
   bool is_named(const Id& pid);
@@ -159,9 +162,10 @@ class Owners {
     ScopeId devices = -1;            // -1 = no device work yet
     int64_t last = event::kUnknown;  // the greatest time
     IdOrder operators = {}, calls = {};
-    bool named = false;   // after its events
-    bool ranked = false;  // its collectives told its rank
-    bool works = false;   // its work came
+    bool named = false;        // after its events
+    bool named_first = false;  // before them
+    bool ranked = false;       // its collectives told its rank
+    bool works = false;        // its work came
   };
   struct Call {  // in the order in which caller() takes them
     int64_t correlation, has_work, time, host;
@@ -171,8 +175,15 @@ class Owners {
     int64_t text = 0;  // row
     int64_t gpu = event::kUnknown;
   };
+  enum class Naming : uint8_t { kProcess, kLabels, kThread, kOrigin };
+  struct Named {
+    Naming what;
+    int64_t pid, tid;  // numbers
+    std::string text;
+  };
 
-  static constexpr size_t kMostNames = 1 << 20, kMostCalls = 1 << 17, kMostTold = 1 << 14, kLongestTold = 1 << 14;
+  static constexpr size_t kMostNames = 1 << 20, kMostCalls = 1 << 17, kMostTold = 1 << 14, kLongestTold = 1 << 14,
+                          kMostWaiting = 1 << 14;
   static constexpr int64_t kMostEarlyWork = 1 << 22;
   static constexpr int64_t kShared = -1;
   static constexpr int64_t kRangeIds = -1;  // of ids_, by the process's row
@@ -183,6 +194,9 @@ class Owners {
   }
   static Call ordered(const std::array<int64_t, 2>& key, int64_t call) { return {key[0], call & 1, call >> 1, key[1]}; }
   int64_t make_process(const Id& pid, int64_t key);
+  void give(const Named& name);
+  void name_process(const Named& name);
+  void name_thread(const Named& name);
   ScopeId unlabelled();
   void in_time(const Event& event);
   void hosts_mixed();
@@ -234,6 +248,7 @@ class Owners {
   NumberMap<3> thread_names_;  // rows of strings, twice that, plus 1 for a queue's name
   NumberMap<3> late_lines_;    // tracks
   std::vector<Name> names_;
+  std::vector<Named> waiting_names_;
   // The last thread asked for: most events are of the thread before them.
   int64_t last_pid_ = event::kUnknown, last_tid_ = event::kUnknown, last_track_ = 0;
 };

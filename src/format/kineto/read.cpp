@@ -73,6 +73,7 @@ class Reader {
   uint64_t count_ = 0, no_events_ = 0;
   // What the document at hand says about its rank.
   int64_t rank_ = kUnknown;
+  int64_t last_rank_ = kUnknown;  // that of the last document that tells
   std::vector<std::pair<int64_t, imported::DeviceHint>> devices_;
 };
 
@@ -277,6 +278,7 @@ Status Reader::trace_events(int depth) {
   if (c == '[') {
     input_.consume(input_.begin() + 1);
     seen_events_ = true;
+    if (rank_ != kUnknown && last_rank_ != kUnknown && rank_ != last_rank_) rows_.another_rank();
     return events(depth, true);
   }
   if (c == '{') {
@@ -306,6 +308,7 @@ Status Reader::member(const std::string& key, int depth) {
 // What a document says about its rank holds for the process that it is about, in whatever order it says it.
 void Reader::document_ends() {
   if (rank_ != kUnknown) writer_.update(Table::kProcess, rows_.document_process(), column::Process::rank, rank_);
+  if (rank_ != kUnknown) last_rank_ = rank_;
   rank_ = kUnknown;
   for (auto& [id, hint] : devices_) rows_.describe_device(id, std::move(hint));
   devices_.clear();

@@ -334,12 +334,9 @@ void Translator::asynchronous(const Event& event, char phase) {
 }
 
 void Translator::metadata(const Event& event) {
-  if (event.name == "process_name" || event.name == "process_labels")
-    owners_.name_process(event);
-  else if (event.name == "thread_name")
-    owners_.name_thread(event);
-  else if (event.name == "tacho_process")
-    owners_.tell_process(event);
+  if (event.name == "process_name" || event.name == "process_labels" || event.name == "thread_name" ||
+      event.name == "tacho_process")
+    owners_.name(event);
 }
 
 void Translator::unread(const Event& event) {
@@ -664,6 +661,7 @@ Status Translator::finish_flows() {
 }
 
 Status Translator::finish() {
+  owners_.give_names();
   TACHO_TRY(finish_ranges());
   TACHO_TRY(finish_nameless());
   TACHO_TRY(finish_nesting());

@@ -44,6 +44,8 @@ class Translator {
   }
   /// Another document of the file begins.
   void document_begins() { owners_.document_begins(); }
+  /// Events of another rank follow.
+  void another_rank() { owners_.another_rank(); }
   /// The process that the document is about.
   int64_t document_process() { return owners_.document_process(); }
   /// A list of events holds something else.

@@ -384,6 +384,29 @@ class Torch(Kineto):
             self.assertEqual(self.device_ns(path)["aten::a"], 5_000, cat)
             self.assertIn(["enqueue"], self.query(path, "select name from tacho.api"))
 
+    def test_device_work_by_the_link_from_its_call(self):
+        """Backends outside of PyTorch have categories of their own, or none; MTIA's work has one that is known."""
+        for cat in ("npu_kernel", "", "x,y"):
+            path = self.trace([operator("aten::a", 10, 90, 1), launch(20, 9, name="enqueue", cat="privateuse1_runtime"),
+                               span("k", 40, 5, cat, 300, 7, device=2, stream=3, correlation=9),
+                               launch(50, 10, name="copy", cat="privateuse1_runtime"),
+                               span("Memcpy HtoD", 60, 6, cat, 300, 7, device=2, stream=3, correlation=10),
+                               launch(70, 11, name="set", cat="privateuse1_runtime"),
+                               span("Memset (Device)", 80, 7, cat, 300, 7, device=2, stream=3, correlation=11)])
+            self.assertEqual(self.query(path, "select name, duration, correlation from tacho.dispatch"), [["k", 5000, 9]], cat)
+            self.assertEqual(self.query(path, "select duration from tacho.copy union all select duration from tacho.fill"), [[6000], [7000]])
+            self.assertEqual(self.query(path, 'select "index" from tacho.device'), [[2]])
+            self.assertEqual(self.query(path, "select pid from tacho.process"), [[83]])
+            self.assertEqual(self.device_ns(path)["aten::a"], 18_000, cat)
+        path = self.trace([operator("aten::a", 10, 90, 1), span("enqueue", 20, 10, "mtia_runtime", 83, 83, **{"External id": 1}),
+                           span("k", 40, 5, "mtia_ccp_events", 1, 7, **{"External id": 1})])
+        self.assertEqual(self.device_ns(path)["aten::a"], 5_000)
+        # Records of events take no time, and a range without a stream is no work.
+        path = self.trace([launch(20, 9), span("cudaEventRecord", 40, 0, "cuda_event", 0, 7, device=0, stream=7, correlation=9),
+                           span("range", 50, 5, "other", 83, 83, device=0, correlation=9)])
+        self.assertEqual(self.query(path, "select name from tacho.marker order by start"), [["cudaEventRecord"], ["range"]])
+        self.assertEqual(self.query(path, "select name from tacho.dispatch"), [])
+
     def test_inputs_of_operators(self):
         told = {"External id": 1, "Input Dims": [[8, 3], []], "Input type": ["float", "Scalar"], "Input Strides": [[3, 1], []],
                 "Concrete Inputs": ["", 'a, " b']}

@@ -41,6 +41,7 @@ Meaning meaning_of_word(std::string_view word) {
       break;
     case 15:
       if (is(word, "python_function")) return Meaning::kPython;
+      if (is(word, "mtia_ccp_events")) return Meaning::kKernel;
       break;
     case 19:
       if (is(word, "gpu_user_annotation")) return Meaning::kDeviceRange;

@@ -33,6 +33,18 @@ int64_t key_of(const Id& id) {
   return id.text.empty() ? id.number : static_cast<int64_t>(std::hash<std::string_view>()(id.text));
 }
 
+// Backends outside of PyTorch have categories of their own. Only work tells of a device and one of its streams beside
+// the call that caused it; so do records of CUDA's events, which take no time there.
+Meaning meaning_of_event(const Event& event) {
+  const Meaning said = meaning_of(event.category);
+  const auto told = [](int64_t cell) { return cell != kUnknown; };
+  if (said != Meaning::kRange || !told(event.device) || !told(event.stream) || !told(event.correlation) ||
+      event.correlation == 0 || event.category == "cuda_event")
+    return said;
+  if (event.name.find("emcpy") != std::string_view::npos) return Meaning::kCopy;
+  return event.name.find("emset") != std::string_view::npos ? Meaning::kFill : Meaning::kKernel;
+}
+
 bool is_work(Meaning meaning, const Event& event) {
   switch (meaning) {
     case Meaning::kKernel:
@@ -55,7 +67,7 @@ int64_t Translator::label(std::string_view name, std::string_view category, even
 }
 
 void Translator::complete(Event& event) {
-  const Meaning meaning = meaning_of(event.category);
+  const Meaning meaning = meaning_of_event(event);
   if (!is_time(event.time)) return bad(table_of(meaning));
   if (is_work(meaning, event) && !settling_) {
     if (owners_.undecided()) return hold_work(event);
@@ -404,7 +416,7 @@ int64_t Translator::nested_lane(const Event& event) {
 
 // B: work, a call or an operator is what X would be with the arguments of both ends, anything else a range.
 void Translator::range_begins(const Event& event) {
-  const Meaning meaning = meaning_of(event.category);
+  const Meaning meaning = meaning_of_event(event);
   if (!is_time(event.time)) return bad(table_of(meaning));
   const int64_t name = writer_.string(event.name);
   if (meaning == Meaning::kRange && !(event.category.empty() && may_be_device_line(event))) {

@@ -210,7 +210,13 @@ class Unknown(Kineto):
                            kernel("lost", 0, 0, 77)])
         self.assertEqual(self.query(path, "select start, duration from tacho.copy"), [[(base + 20) * 1000, None]])
         self.assertEqual(self.query(path, "select count(*) from tacho.dispatch"), [[1]])
-        self.assertIn("1 kernel, 1 copy without times", self.info(path))
+        text = " ".join(self.info(path).split())
+        self.assertIn("1 kernel, 1 copy without times: the profiler did not measure them, so they count as calls and add no time; "
+                      "1 of them left out, as no call tells when they ran", text)
+        path = self.trace([launch(base, 1), kernel("a", base + 20, 5, 1), kernel("lost", 0, 0, 77)])
+        text = " ".join(self.info(path).split())
+        self.assertIn("1 kernel without times: the profiler did not measure them, and no call tells when they ran, so they are left out", text)
+        self.assertNotIn("count as calls", text)
 
     def test_negative_sizes_are_unknown(self):
         path = self.trace([span("Memcpy HtoD (Pageable -> Device)", 10, 5, "gpu_memcpy", 0, 7, device=0, stream=7, bytes=size) for size in (-1, 64)])

@@ -82,8 +82,13 @@ class UnmeasuredRows {
     add(kernels, "kernel", "kernels");
     add(copies, "copy", "copies");
     add(fills, "fill", "fills");
-    writer.note(0, event::NoteSeverity::kWarning,
-                what + " without times: the profiler did not measure them, so they count as calls and add no time");
+    what += " without times: the profiler did not measure them";
+    const int64_t kept = kernels + copies + fills - lost_;
+    if (kept > 0) what += ", so they count as calls and add no time";
+    if (lost_ > 0)
+      what += kept == 0 ? ", and no call tells when they ran, so they are left out"
+                        : "; " + std::to_string(lost_) + " of them left out, as no call tells when they ran";
+    writer.note(0, event::NoteSeverity::kWarning, what);
     return {};
   }
 
@@ -117,9 +122,11 @@ class UnmeasuredRows {
       writer.add(each.row);
     }
     if (lost > 0) writer.lose(0, Row::kTable, event::LossReason::kVendor, lost);
+    lost_ += lost;
     return count;
   }
 
+  int64_t lost_ = 0;
   int64_t first_ = std::numeric_limits<int64_t>::max(), last_ = std::numeric_limits<int64_t>::min();
   struct {
     SortedFile<Held<event::row::Dispatch>> dispatches;

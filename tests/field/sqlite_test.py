@@ -197,6 +197,16 @@ class SqliteCase(FieldCase):
 
 
 class RpdSchemas(SqliteCase):
+    def test_newer_schemas_of_rpd_are_named(self):
+        for version, word in (("3", None), ("4", "4"), ("99", "99")):
+            path = self.rpd("v.rpd", "DELETE FROM rocpd_metadata WHERE tag = 'schema_version'",
+                            f"INSERT INTO rocpd_metadata(tag, value) VALUES ('schema_version', '{version}')")
+            said = " ".join(self.info(path).split())
+            if word:
+                self.assertIn(f"the .rpd has schema version {word}; tacho knows 1 to 3, and reads the columns that it knows", said)
+            else:
+                self.assertNotIn("schema version", said)
+
     def test_schema_1_by_its_tables_or_its_tag(self):
         plain = FILES / "rpd_schema1.rpd"
         tagged = self.rpd("tagged.rpd", "INSERT INTO rocpd_metadata(tag, value) VALUES ('schema_version', '1')", source="rpd_schema1.rpd")

@@ -38,6 +38,7 @@ using sqlite::NamedScan;
 // Rows of the trace are remembered by the numbers that the file has for them. The writer knows them all; what was
 // forgotten here is asked for again.
 constexpr size_t kMostKnown = 1 << 17;
+constexpr int kNewestSchema = 3;
 
 bool sane(int64_t time) {
   return event::is_time(time);
@@ -704,6 +705,10 @@ Status Reader::read_metadata() {
   writer_.property(Table::kEnd, 0, "source_file", db_.file().path());
   writer_.property(Table::kEnd, 0, "clock", "CLOCK_MONOTONIC");
   writer_.property(Table::kEnd, 0, "rpd.schema", std::to_string(version_));
+  if (version_ > kNewestSchema)
+    writer_.note(0, event::NoteSeverity::kWarning,
+                 fmt::format("the .rpd has schema version {}; tacho knows 1 to {}, and reads the columns that it knows",
+                             version_, kNewestSchema));
   if (db_.file().unpacked()) writer_.note(0, event::NoteSeverity::kInfo, db_.file().unpacked_sentence());
   std::string unknown;
   for (const sqlite::StoredTable& table : db_.tables())

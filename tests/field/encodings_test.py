@@ -98,6 +98,16 @@ class Encodings(FieldCase):
         self.assertEqual(self.kernels("two_kernel_trace.csv.gz", gzip.compress(CSV[:250].encode()) + gzip.compress(CSV[250:].encode())),
                          ["größe_1", "größe_2", "größe_3"])
 
+    def test_bytes_behind_gzip_are_told(self):
+        for name, text in (("t.json.gz", TEXT), ("t_kernel_trace.csv.gz", CSV)):
+            packed = gzip.compress(text.encode())
+            path = self.written(name, packed + b"JUNK" * 100_000)
+            said = f"bytes behind the gzip data, from byte {len(packed)} of the file on, are not read"
+            self.assertIn(said, " ".join(self.info(path).split()))
+            self.assertEqual(len(self.query(path, "select name from tacho.dispatch")), 3)
+            for end in (b"", bytes(512)):
+                self.assertNotIn("behind the gzip data", self.info(self.written(name, packed + end)))
+
     def test_zstandard(self):
         text, rows = TEXT.encode(), CSV.encode()
         self.assertEqual(self.kernels("t.json.zst", frame(text)), ["k0", "k1", "k2"])

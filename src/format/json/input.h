@@ -31,6 +31,8 @@ class InputWindow {
   /// Bytes of (unpacked) text before begin(), for messages.
   uint64_t offset() const { return passed_ + from_; }
   const std::string& path() const { return path_; }
+  /// At the end: source::SourceStream::foreign_bytes().
+  std::string foreign_bytes() const { return source_.foreign_bytes(); }
 
  private:
   explicit InputWindow(source::SourceStream source) : source_(std::move(source)) {}

@@ -18,6 +18,8 @@ class JsonStream {
   static Result<JsonStream> open(const std::string& path);
 
   bool ok() const { return status_.has_value(); }
+  /// At the end: source::SourceStream::foreign_bytes().
+  std::string foreign_bytes() const { return input_->foreign_bytes(); }
   const Status& status() const { return status_; }
 
   /// Calls member(key) for each member of the object that comes next; `member` must consume the value.

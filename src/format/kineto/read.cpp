@@ -419,6 +419,8 @@ Status Reader::run() {
       return fail("{}: not a JSON trace: it starts neither with {{ nor with [", input_.path());
   }
   TACHO_TRY(Status(input_.status()));
+  if (const std::string foreign = input_.foreign_bytes(); !foreign.empty())
+    writer_.note(0, event::NoteSeverity::kWarning, foreign);
   TACHO_TRY(rows_.finish());
   writer_.property(Table::kEnd, 0, "source", "Chrome JSON");
   writer_.property(Table::kEnd, 0, "source_file", input_.path());

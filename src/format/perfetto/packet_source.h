@@ -24,6 +24,8 @@ class UnpackedFile {
   size_t read(char* to, size_t size);
   /// What ended the bytes before their time ("the gzip data is cut off"), or "".
   const std::string& trouble() const { return trouble_; }
+  /// At the end: source::SourceStream::foreign_bytes().
+  std::string foreign_bytes() const { return stream_.foreign_bytes(); }
 
  private:
   UnpackedFile(source::SourceStream stream, std::string path) : stream_(std::move(stream)), path_(std::move(path)) {}
@@ -53,6 +55,7 @@ class PacketSource {
   uint64_t refused() const { return refused_; }
   const std::string& refusal() const { return refusal_; }
   uint64_t packets() const { return packets_; }
+  std::string foreign_bytes() const { return file_->foreign_bytes(); }
 
  private:
   PacketSource() = default;

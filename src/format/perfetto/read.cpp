@@ -212,6 +212,7 @@ void TraceReader::tell(const PacketSource& source) {
     warn(text);
     writer_.property(Table::kEnd, 0, analysis::kCutOff, text);
   }
+  if (const std::string foreign = source.foreign_bytes(); !foreign.empty()) warn(foreign);
   if (source.refused() > 0)
     warn(fmt::format("{} packet{} could not be read, the first for this reason: {}", source.refused(),
                      source.refused() == 1 ? "" : "s", source.refusal()));

@@ -166,6 +166,7 @@ Result<CsvRows> CsvRows::open(const std::string& path) {
         return got;
       },
       path));
+  rows.stream_ = shared;
   TACHO_ASSIGN(const bool any, rows.header());
   if (!any) return fail("{}: it is empty: not one of rocprofv3's files", path);
   for (size_t i = 0; i < rows.columns_.size(); ++i) {
@@ -364,6 +365,8 @@ void CsvRows::say(trace::TraceWriter& writer) const {
     writer.note(0, NoteSeverity::kWarning,
                 fmt::format("{}: {} not read: \"{}\" is no time in ns ({})", name(), rows_are(bad_times_.rows),
                             bad_time_, numbered(bad_times_)));
+  if (const std::string foreign = stream_ ? stream_->foreign_bytes() : ""; !foreign.empty())
+    writer.note(0, NoteSeverity::kWarning, fmt::format("{}: {}", name(), foreign));
   if (lines_before_ > 0)
     writer.note(0, NoteSeverity::kInfo,
                 fmt::format("{}: {} before the header {} not read", name(),

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "base/result.h"
 #include "base/text/csv.h"
 #include "event/schema.h"
+#include "format/source/source.h"
 #include "trace/write/writer.h"
 
 namespace tacho::format::rocprofv3_csv {
@@ -71,7 +73,8 @@ class CsvRows {
   void say(trace::TraceWriter& writer) const;
 
   CsvReader reader_;
-  std::vector<std::string_view> fields_, cells_;  // as they stand, by column
+  std::shared_ptr<const source::SourceStream> stream_;  // that reader_ reads
+  std::vector<std::string_view> fields_, cells_;        // as they stand, by column
   std::vector<std::string> columns_;
   std::vector<size_t> names_, numbers_;  // columns
   std::string joined_;

@@ -144,6 +144,8 @@ class Reader {
     document();
     if (!in.ok()) return in.status();
     TACHO_TRY(further_documents(document));
+    if (const std::string foreign = in_->foreign_bytes(); !foreign.empty() && !records_only_)
+      writer_.note(0, event::NoteSeverity::kWarning, foreign);
     if (!found) return fail("{}: has no member rocprofiler-sdk-tool", path_);
     return {};
   }

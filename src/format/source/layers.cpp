@@ -121,6 +121,7 @@ class Inflated final : public ByteLayer {
     passed_ += got;
     return got;
   }
+  uint64_t foreign_from() const override { return foreign_from_; }
 
  private:
   Status refill() {
@@ -128,6 +129,7 @@ class Inflated final : public ByteLayer {
     TACHO_ASSIGN(const size_t got, input_.next());
     zip_.next_in = reinterpret_cast<Bytef*>(input_.bytes.data());
     zip_.avail_in = static_cast<uInt>(got);
+    packed_ += got;
     if (got == 0 && member_open_)
       return fail("{}: the {} data is cut off after {} bytes of its text", path_, gzip_ ? "gzip" : "zip", passed_);
     done_ = got == 0;
@@ -141,6 +143,7 @@ class Inflated final : public ByteLayer {
     }
     if (zip_.avail_in == 0) return false;
     done_ = *zip_.next_in != 0x1f;
+    if (done_) foreign_from_ = packed_ - zip_.avail_in;
     if (done_) return false;
     inflateReset(&zip_);
     member_open_ = true;
@@ -151,7 +154,7 @@ class Inflated final : public ByteLayer {
   std::string path_;
   z_stream zip_{};
   bool gzip_ = true, member_open_ = true, done_ = false;
-  uint64_t passed_ = 0;
+  uint64_t passed_ = 0, packed_ = 0, foreign_from_ = 0;
 };
 
 class Checked final : public ByteLayer {

@@ -18,6 +18,8 @@ class ByteLayer {
   virtual Result<size_t> read(char* to, size_t size) = 0;
   /// Passes over `bytes` bytes. Fails if there are fewer.
   virtual Status skip(uint64_t bytes);
+  /// Once read to the end: the place in the packed bytes from which on they are no part of what was packed. 0 = none.
+  virtual uint64_t foreign_from() const { return 0; }
 };
 using LayerBelow = std::unique_ptr<ByteLayer>;
 
@@ -27,7 +29,7 @@ LayerBelow file_bytes(int descriptor, const std::string& path);
 LayerBelow bytes_with(std::string first, LayerBelow below);
 /// `size` bytes from byte `from` on. Fails when the layer below ends before.
 LayerBelow slice_of(LayerBelow below, uint64_t from, uint64_t size, const std::string& path);
-/// All members of a gzip file, one after the other. Bytes behind them that are none are not read.
+/// All members of a gzip file, one after the other. Bytes behind them that are none are not read (foreign_from()).
 Result<LayerBelow> gzip_bytes(LayerBelow below, const std::string& path);
 /// A zip archive's deflated member.
 Result<LayerBelow> deflated_bytes(LayerBelow below, const std::string& path);

@@ -108,6 +108,7 @@ const char* foreign_form(std::string_view head) {
 
 struct OpenLayers {
   LayerBelow bytes;  // head included
+  const ByteLayer* outermost = nullptr;
   std::string head;
   Packing packing = Packing::kNone;
   uint64_t plain_size = 0;
@@ -129,13 +130,15 @@ Result<PackedLayer> layer_of(Packing packing, ByteLayer& bytes, size_t depth, co
   return layer;
 }
 
-// The layers from the file up.
-Result<LayerBelow> build(const std::string& path, const std::vector<PackedLayer>& layers) {
+// The layers from the file up, and the first that unpacks.
+Result<LayerBelow> build(const std::string& path, const std::vector<PackedLayer>& layers,
+                         const ByteLayer** outermost = nullptr) {
   TACHO_ASSIGN(const int descriptor, open_plain(path));
   LayerBelow bytes = file_bytes(descriptor, path);
   int window_bits = kOuterWindowBits;
   for (const PackedLayer& layer : layers) {
     TACHO_ASSIGN(bytes, unpack(std::move(bytes), layer, window_bits, path));
+    if (outermost != nullptr && &layer == &layers.front()) *outermost = bytes.get();
     if (layer.zstd()) window_bits = kInnerWindowBits;
   }
   return bytes;
@@ -145,7 +148,7 @@ Result<OpenLayers> open_layers(const std::string& path) {
   OpenLayers open;
   std::vector<PackedLayer> layers;
   for (;;) {
-    TACHO_ASSIGN(LayerBelow bytes, build(path, layers));
+    TACHO_ASSIGN(LayerBelow bytes, build(path, layers, &open.outermost));
     FirstBytes first = first_bytes(*bytes, kHead);
     if (!first.status && first.bytes.empty()) return fail_with(std::move(first.status));
     const Packing packing = packing_of(first.bytes);
@@ -192,6 +195,7 @@ Result<SourceStream> SourceStream::open(const std::string& path) {
   TACHO_ASSIGN(OpenLayers open, open_layers(path));
   SourceStream stream;
   stream.bytes_ = std::move(open.bytes);
+  stream.outermost_ = open.outermost;
   stream.packing_ = open.packing;
   stream.plain_size_ = open.plain_size;
   return stream;
@@ -203,6 +207,12 @@ size_t SourceStream::read(char* to, size_t size) {
   if (got) return *got;
   status_ = fail_with(std::move(got));
   return 0;
+}
+
+std::string SourceStream::foreign_bytes() const {
+  const uint64_t from = outermost_ != nullptr ? outermost_->foreign_from() : 0;
+  if (from == 0) return {};
+  return "bytes behind the gzip data, from byte " + std::to_string(from) + " of the file on, are not read";
 }
 
 SourceHead peek(const std::string& path) {

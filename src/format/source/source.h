@@ -34,10 +34,13 @@ class SourceStream {
   Packing packing() const { return packing_; }
   /// The file's size in bytes where it is read as it is; 0 = unknown.
   uint64_t plain_size() const { return plain_size_; }
+  /// Once read to the end: a sentence without a period where bytes behind the gzip data are not read, else "".
+  std::string foreign_bytes() const;
 
  private:
   SourceStream();
   std::unique_ptr<ByteLayer> bytes_;
+  const ByteLayer* outermost_ = nullptr;  // the first of bytes_ above the file that unpacks; nullptr = none
   Status status_;
   Packing packing_ = Packing::kNone;
   uint64_t plain_size_ = 0;

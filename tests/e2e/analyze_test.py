@@ -1036,6 +1036,17 @@ class BadInput(Analyze):
         self.assertIn("SQ_ACTIVE_INST_VALU", missing["valu-utilization"])
         self.assertIn("Not computable:", self.text("-p", WORKLOADS / "ipblocks_TCC" / "MI300X_A1", "--full"))
 
+    def test_a_table_whose_denominators_are_0_says_so(self):
+        folder = self.folder / "idle"
+        shutil.copytree(VCOPY, folder, copy_function=shutil.copyfile)
+        with (folder / "pmc_perf.csv").open(newline="") as file:
+            header, *rows = csv.reader(file)
+        at = header.index("TCP_TOTAL_CACHE_ACCESSES_sum")
+        with (folder / "pmc_perf.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([header] + [row[:at] + ["0"] + row[at + 1:] for row in rows])
+        self.assertIn("Not computable: 16.1 vL1D Speed-of-Light; nothing to divide (0 / 0): Hit rate",
+                      " ".join(self.text("-p", folder, "-b", "16.1.0").split()))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -475,17 +475,19 @@ class Renderer {
 
   // Tables without one number, in one paragraph.
   void not_computable(const std::vector<const ResultTable*>& tables, const Evaluation& evaluation) {
-    std::vector<std::string> names, counters;
+    std::vector<std::string> names, counters, undefined;
     for (const ResultTable* table : tables) {
       names.push_back(fmt::format("{} {}", table->id(), table->title(run_.options().normalisation)));
       for (const NotComputable& entry : evaluation.not_computable) {
         if (&run_.catalog().table_of(*entry.metric) != table->table) continue;
+        if (entry.on_this_gpu && entry.missing.empty()) undefined.emplace_back(entry.metric->name);
         for (const std::string& counter : entry.missing)
           if (std::find(counters.begin(), counters.end(), counter) == counters.end()) counters.push_back(counter);
       }
     }
     std::string text = "Not computable: " + listed(names, names.size());
     if (!counters.empty()) text += "; missing " + listed(counters, 12);
+    if (!undefined.empty()) text += "; nothing to divide (0 / 0): " + listed(undefined, 8);
     out_ += "\n";
     note(text, 0, 2);
   }

@@ -141,6 +141,89 @@ class Operators(Planted):
                 file.mm(16 * 8 * 1024, 1024, 64, share=0.8)
         self.names(self.layer(plant), "unfused-attention", said=["aten::scaled_dot_product_attention [[8, 16, 1024, 64]"])
 
+    Q, HEADS = [8, 16, 1024, 64], 8 * 16
+
+    def by_hand(self, file, kind=BF16, mask=True):
+        """As Hugging Face's "eager" attention has it."""
+        scores = [8, 16, 1024, 1024]
+        with file.function("nn.Module: LlamaAttention_3"):
+            with file.op("aten::matmul", [self.Q, [8, 16, 64, 1024]], [kind, kind]):
+                file.bmm(self.HEADS, 1024, 64, 1024, kind=kind)
+            file.elementwise("aten::mul", scores)
+            if mask:
+                with file.op("aten::add", [scores, [8, 1, 1024, 1024], []], [kind, kind, "Scalar"], ["", "", "1"]):
+                    file.kernel("void at::native::elementwise_kernel<128, 4, at::native::CUDAFunctor_add<c10::BFloat16>>",
+                                17 / 16 * 2 * 2 * self.HEADS * 1024 * 1024 / file.gpu.bandwidth / 0.75 * 1e6, 8192)
+            file.softmax(scores, kind)
+            with file.op("aten::matmul", [scores, self.Q], [kind, kind]):
+                file.bmm(self.HEADS, 1024, 1024, 64, kind=kind)
+
+    def test_attention_by_hand(self):
+        said = ["the attention around aten::_softmax [[8, 16, 1024, 1024]] in LlamaAttention", "in 60 calls; a fused kernel at 30 to 75 % of its roof takes"]
+        self.names(self.layer(self.by_hand), "unfused-attention", said=said)
+
+        def one_product(file):
+            file.bmm(self.HEADS, 1024, 64, 1024, name="aten::baddbmm")
+            file.softmax([8, 16, 1024, 1024])
+            with file.op("aten::einsum"):
+                file.bmm(self.HEADS, 1024, 1024, 64)
+        self.names(self.layer(one_product), "unfused-attention", said=["the attention around aten::_softmax [[8, 16, 1024, 1024]]"])
+
+        def shared_keys(file):  # all heads are rows of one product
+            file.bmm(8, 16 * 1024, 64, 1024)
+            file.softmax([8, 16, 1024, 1024])
+            file.bmm(8, 16 * 1024, 1024, 64)
+        self.names(self.layer(shared_keys), "unfused-attention")
+
+        def on_its_side(file):  # as autoencoders of latent diffusion have it: values times scores
+            file.bmm(8, 4096, 512, 4096)
+            file.softmax([8, 4096, 4096])
+            file.bmm(8, 512, 4096, 4096)
+        self.names(self.layer(on_its_side), "unfused-attention")
+
+    def test_all_of_attention_by_hand_counts(self):
+        """The time of the finding is that of the products, softmax and what lies between, forwards and backwards."""
+        def part(file):
+            self.by_hand(file)
+            file.elementwise("aten::mul", self.Q)  # queries are no scores
+            with file.op("autograd::engine::evaluate_function: BmmBackward0"), file.op("BmmBackward0"):
+                file.bmm(self.HEADS, 1024, 1024, 64)
+                file.bmm(self.HEADS, 64, 1024, 1024)
+            with file.op("autograd::engine::evaluate_function: SoftmaxBackward0"), file.op("SoftmaxBackward0"), \
+                    file.op("aten::_softmax_backward_data", [[8, 16, 1024, 1024]] * 2 + [[], []], [BF16, BF16, "Scalar", "Scalar"], ["", "", "-1", "15"]):
+                file.kernel("softmax_warp_backward", 6 * self.HEADS * 1024 * 1024 / file.gpu.bandwidth / 0.8 * 1e6, 8192)
+        for gpu in GPUS:
+            with_it, without = TorchFile(gpu), TorchFile(gpu)
+            train(with_it, during=lambda number: part(with_it))
+            train(without, during=lambda number: without.elementwise("aten::mul", self.Q))
+            times = [sum(event["dur"] for event in file.events if event["cat"] == "kernel") for file in (with_it, without)]
+            found = self.findings(with_it)["unfused-attention"]
+            self.assertTrue(found["sentence"].startswith(f"{(times[0] - times[1]) / 1e3:.2f} ms ("), (found["sentence"], times))
+
+    def test_softmax_that_is_no_attention(self):
+        def linear_attention(file):  # of features: the scores' matrix is never made
+            file.softmax([8, 16, 1024, 64])
+            file.bmm(self.HEADS, 64, 1024, 64)
+            file.bmm(self.HEADS, 1024, 64, 64)
+        self.names(self.layer(linear_attention))
+
+        def classes(file):
+            file.mm(8192, 4096, 4096, share=0.8)
+            file.softmax([8192, 4096])
+        self.names(self.layer(classes))
+
+        def one_head(file):  # is attention
+            file.mm(4096, 512, 4096)
+            file.softmax([4096, 4096])
+            file.mm(4096, 4096, 512)
+        self.names(self.layer(one_head), "unfused-attention")
+
+        def over_rows(file):
+            file.bmm(self.HEADS, 1024, 64, 1024)
+            file.softmax([8, 16, 1024, 1024], dim=2)
+            file.bmm(self.HEADS, 1024, 1024, 64)
+        self.names(self.layer(over_rows))
+
     def test_an_input_that_is_not_contiguous(self):
         def plant(file):
             with file.op("aten::mul", [[8192, 4096], [8192, 4096]], [BF16, BF16], None, [[4096, 1], [1, 8192]]):

@@ -130,6 +130,35 @@ class TorchFile:
         with self.op("aten::add_", [shape, shape, []], [kind, kind, "Scalar"], ["", "", "1"]):
             self.kernel("void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>>", us, 64 * self.gpu.units)
 
+    def elementwise(self, name, shape, operands=1, share=0.8, kind=BF16):
+        """An operator that reads `operands` tensors of the shape and writes one."""
+        size = WIDTH[kind]
+        for d in shape:
+            size *= d
+        with self.op(name, [shape] * operands, [kind] * operands):
+            self.kernel("void at::native::vectorized_elementwise_kernel<4, at::native::Functor>", (operands + 1) * size / self.gpu.bandwidth / share * 1e6,
+                        64 * self.gpu.units)
+
+    def bmm(self, batch, m, k, n, share=0.75, kind=BF16, name="aten::bmm"):
+        size = WIDTH[kind] * batch * (m * k + k * n + m * n)
+        roof = max(2 * batch * m * k * n / self.gpu.bf16, size / self.gpu.bandwidth) * 1e6
+        dims = [[batch, m, k], [batch, k, n]]
+        if name == "aten::baddbmm":
+            dims = [[batch, m, n], *dims, [], []]
+            roof = max(roof, (size + WIDTH[kind] * batch * m * n) / self.gpu.bandwidth * 1e6)
+        with self.op(name, dims, [kind] * 3 + ["Scalar"] * 2 if len(dims) > 2 else [kind] * 2):
+            self.kernel("Cijk_Ailk_Bljk_BBS_BH_MT256x256x64_MI16x16x16x1_SN_GSU1" if self.gpu.hip else
+                        "sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64", roof / share, 64 * self.gpu.units)
+
+    def softmax(self, shape, kind=BF16, dim=-1):
+        with self.op("aten::softmax", [shape, [], []], [kind, "Scalar", ""], ["", str(dim), ""]), \
+                self.op("aten::_softmax", [shape, [], []], [kind, "Scalar", "Scalar"], ["", str(dim), "False"]):
+            size = WIDTH[kind]
+            for d in shape:
+                size *= d
+            self.kernel("void (anonymous namespace)::softmax_warp_forward<c10::BFloat16, c10::BFloat16, float, 10, false, false>",
+                        2 * size / self.gpu.bandwidth / 0.8 * 1e6, 64 * self.gpu.units)
+
     def document(self):
         out = {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": self.gpu.name, "numSms": self.gpu.units, "totalGlobalMem": self.gpu.memory}],
                "traceEvents": sorted(self.events, key=lambda event: (event["ts"], -event["dur"]))}

@@ -14,6 +14,7 @@ struct OperatorShare {
   int64_t saved = 0;               ///< of it, what could be saved at most
   std::string worst;               ///< the costliest of them: "aten::mm [[8, 4096], [4096, 4096]]"
   std::vector<std::string> lines;  ///< one for each of the costliest
+  int64_t saved_least = 0;         ///< and what could be saved at least
 };
 
 /// Operators that are far below what the device can do, and kernels that are near it.
@@ -33,7 +34,7 @@ struct OperatorRoofs {
   OperatorShare converting;          ///< matrix operators that change type or layout of their inputs: that time
   OperatorShare single;              ///< matrix products of 32-bit numbers, where the device has a faster type
   OperatorShare few_rows;            ///< matrix products that read their weights for few rows
-  OperatorShare unfused;             ///< attention as separate products and softmax
+  OperatorShare unfused;             ///< attention that writes its scores to memory
 };
 
 }  // namespace tacho::analysis

@@ -62,7 +62,8 @@ constexpr Quantity kQuantities[] = {
     {"few-rows-time", "Matrix products of few rows", "ns", kRun},
     {"few-rows-worst", "The longest of them", "word", kRun},
     {"unfused-time", "Attention as separate products and softmax", "ns", kRun},
-    {"unfused-saved", "Of it, beyond what its products need", "ns", kRun},
+    {"unfused-saved", "Of it, what fast fused kernels would save", "ns", kRun},
+    {"unfused-saved-least", "Of it, what slow fused kernels would save", "ns", kRun},
     {"unfused-worst", "The longest of them", "word", kRun},
     {"late-cause", "Why it is late", "word", kRun},
     {"late-collectives", "Collectives to which it came last", "count", kRun},
@@ -540,11 +541,13 @@ void fill_operators(Filler& fill, const FindOptions& options, int64_t run_time) 
     fill.word("few-rows-worst", roofs.few_rows.worst);
     fill.time("unfused-time", roofs.unfused.ns);
     fill.time("unfused-saved", roofs.unfused.saved);
+    fill.time("unfused-saved-least", roofs.unfused.saved_least);
     fill.word("unfused-worst", roofs.unfused.worst);
   } else {
-    fill.missing("shapes of operators' inputs (torch.profiler with record_shapes=True)",
-                 {"roof-percent", "roof-lost", "roof-lost-least", "roof-gpu-time", "roof-run-time", "converting-time",
-                  "single-time", "single-saved", "few-rows-time", "unfused-time", "unfused-saved"});
+    fill.missing(
+        "shapes of operators' inputs (torch.profiler with record_shapes=True)",
+        {"roof-percent", "roof-lost", "roof-lost-least", "roof-gpu-time", "roof-run-time", "converting-time",
+         "single-time", "single-saved", "few-rows-time", "unfused-time", "unfused-saved", "unfused-saved-least"});
   }
 }
 

@@ -870,13 +870,6 @@ Result<std::string> torch_sentence(const trace::Trace& trace) {
 
 namespace {
 
-// "Conv2d" of "nn.Module.Conv2d.forward"
-std::string class_of(std::string_view name) {
-  if (name.starts_with("nn.Module.")) name.remove_prefix(10);
-  if (name.ends_with(".forward")) name.remove_suffix(8);
-  return std::string(name);
-}
-
 // The rows of a table of operators, filled node by node.
 class OperatorTable {
  public:
@@ -899,7 +892,7 @@ class OperatorTable {
     add_saturating(self.host_self, node.host_ns);
     self.self.add(node.work);
     if (!modules_ && node.fused != 0) self.kind = tree_.texts[node.fused];
-    if (by_ == OperatorBy::kModule && module) self.kind = class_of(tree_.texts[node.name]);
+    if (by_ == OperatorBy::kModule && module) self.kind = module_class(tree_.texts[node.name]);
     if (by_ == OperatorBy::kClass && module && modules_of_[{name, node.phase}].insert(node.module).second)
       ++self.modules;
     add_totals(at, name);
@@ -936,7 +929,7 @@ class OperatorTable {
   }
   std::string name_of(uint32_t at) const {
     const OperatorNode& node = tree_.nodes[at];
-    if (by_ == OperatorBy::kClass) return class_of(tree_.texts[class_[at]]);
+    if (by_ == OperatorBy::kClass) return module_class(tree_.texts[class_[at]]);
     return tree_.texts[modules_ ? node.module : node.name];
   }
 
@@ -999,6 +992,12 @@ std::string sampled_shapes_sentence(const OperatorTree& tree) {
       100 * static_cast<double>(within) / static_cast<double>(whole),
       report::format_duration(static_cast<double>(whole)), tree.stretches, tree.stretches == 1 ? "" : "es",
       kWithoutShapes);
+}
+
+std::string module_class(std::string_view name) {
+  if (name.starts_with("nn.Module.")) name.remove_prefix(10);
+  if (name.ends_with(".forward")) name.remove_suffix(8);
+  return std::string(name);
 }
 
 std::vector<OperatorRow> operator_rows(const OperatorTree& tree, OperatorBy by, std::span<const RoofedWork> roofed) {

@@ -196,6 +196,9 @@ Result<OperatorTree> operator_tree(const trace::Trace& trace, const OperatorVisi
 /// imported, or ran on the CPU. Empty when there is nothing to say, and for a trace without --torch-trace.
 Result<std::string> torch_sentence(const trace::Trace& trace);
 
+/// "Linear" of a module's operator, "nn.Module.Linear.forward"; other names as they are.
+std::string module_class(std::string_view name);
+
 enum class OperatorBy : uint8_t {
   kOperator,
   kModule,  ///< each place in the model by itself: "Net.conv1"

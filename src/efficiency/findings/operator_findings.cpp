@@ -11,6 +11,8 @@
 
 #include "base/format.h"
 #include "efficiency/findings/causes.h"
+#include "efficiency/findings/costly.h"
+#include "efficiency/findings/unfused_attention.h"
 #include "efficiency/kernel_names.h"
 #include "efficiency/models.h"
 #include "efficiency/operator_work.h"
@@ -28,8 +30,6 @@ using analysis::OperatorRoofs;
 using analysis::OperatorShare;
 using analysis::OperatorTree;
 using event::Table;
-
-constexpr size_t kLines = 6;
 
 std::string time_text(double ns) {
   return report::format_duration(ns);
@@ -67,7 +67,7 @@ void below_roof(const trace::Trace& trace, const Efficiency& efficiency, Operato
   out.operators = static_cast<int64_t>(low.size());
   std::stable_sort(low.begin(), low.end(),
                    [](const Low& a, const Low& b) { return *a.row->lost_ns > *b.row->lost_ns; });
-  for (size_t i = 0; i < std::min(low.size(), kLines); ++i) {
+  for (size_t i = 0; i < std::min(low.size(), kFindingLines); ++i) {
     const OperatorWork& row = *low[i].row;
     std::string line = fmt::format("{}: {} at {} of the {} roof, {} lost", operator_text(row.name, row.shapes),
                                    time_text(static_cast<double>(row.ns)), percent_text(*row.percent),
@@ -75,24 +75,13 @@ void below_roof(const trace::Trace& trace, const Efficiency& efficiency, Operato
     for (const RoofCause& cause : low[i].causes) line += "; " + cause.text;
     out.lines.push_back(std::move(line));
   }
-  if (low.size() > kLines)
-    out.lines.push_back(fmt::format("and {} more: tacho stats --by operator --input-shapes", low.size() - kLines));
+  if (low.size() > kFindingLines)
+    out.lines.push_back(
+        fmt::format("and {} more: tacho stats --by operator --input-shapes", low.size() - kFindingLines));
   if (low.empty()) return;
   out.worst = operator_text(low.front().row->name, low.front().row->shapes);
   out.percent = *low.front().row->percent;
   out.bound = low.front().row->compute_bound ? "compute" : "memory";
-}
-
-// The costliest of a share's operators, with what is said of each.
-struct Costly {
-  std::string name, line;
-  int64_t ns = 0;
-};
-void finish(std::vector<Costly>& all, OperatorShare& share) {
-  std::stable_sort(all.begin(), all.end(), [](const Costly& a, const Costly& b) { return a.ns > b.ns; });
-  for (size_t i = 0; i < std::min(all.size(), kLines); ++i) share.lines.push_back(std::move(all[i].line));
-  if (all.size() > kLines) share.lines.push_back(fmt::format("and {} more", all.size() - kLines));
-  if (!all.empty()) share.worst = std::move(all.front().name);
 }
 
 // Products of 32-bit numbers on a device that multiplies others much faster.
@@ -138,24 +127,21 @@ void few_rows(const Efficiency& efficiency, OperatorRoofs& out) {
   finish(all, out.few_rows);
 }
 
-// What is asked of the tree itself: conversions within operators, and attention that is not fused.
+// What is asked of the tree itself: conversions within operators.
 class InTree {
  public:
   InTree(const trace::Trace& trace, const OperatorTree& tree, std::span<const std::vector<OperatorsKernel>> kernels,
-         const Efficiency& efficiency, const Models& models)
-      : trace_(trace), tree_(tree), kernels_(kernels), efficiency_(efficiency) {
+         const Models& models)
+      : trace_(trace), tree_(tree), kernels_(kernels) {
     const size_t nodes = tree.nodes.size();
     whole_.resize(nodes);
-    flops_.resize(nodes);
     matrix_.resize(nodes);
     for (size_t at = nodes; at-- > 1;) {
       const OperatorNode& node = tree.nodes[at];
       add_saturating(whole_[at], node.work.ns);
-      if (at < efficiency.of_nodes.size()) flops_[at] += efficiency.of_nodes[at].flops;
       if (models.matrix(tree.texts[node.name])) matrix_[at] = true;
       if (tree.nodes[node.parent].phase != node.phase) continue;
       add_saturating(whole_[node.parent], whole_[at]);
-      flops_[node.parent] += flops_[at];
       if (matrix_[at]) matrix_[node.parent] = true;
     }
   }
@@ -199,32 +185,6 @@ class InTree {
                      sum.ns});
     }
     share.saved = share.ns;
-    finish(all, share);
-  }
-
-  void unfused(OperatorShare& share) {
-    double peak = 0;
-    for (const OperatorWork& row : efficiency_.rows)
-      if (row.matrix && row.why == RoofDoubt::kJudged) peak = std::max(peak, row.peak);
-    if (peak <= 0) return;
-    std::map<std::string, std::pair<int64_t, double>> sums;
-    for (uint32_t at = 1; at < tree_.nodes.size(); ++at) {
-      const OperatorNode& node = tree_.nodes[at];
-      if (tree_.texts[node.name] != "aten::_scaled_dot_product_attention_math" || flops_[at] <= 0) continue;
-      auto& [ns, best] = sums[operator_text("aten::scaled_dot_product_attention", tree_.texts[node.shapes])];
-      add_saturating(ns, whole_[at]);
-      best += flops_[at] / (peak * kHealthyCompute / 100) * 1e9;
-    }
-    std::vector<Costly> all;
-    for (const auto& [name, sum] : sums) {
-      const auto& [ns, best] = sum;
-      add_saturating(share.ns, ns);
-      share.saved += std::max<int64_t>(ns - std::llround(best), 0);
-      all.push_back({name,
-                     fmt::format("{}: {}; its products alone take {} at {} of the compute roof", name,
-                                 time_text(static_cast<double>(ns)), time_text(best), percent_text(kHealthyCompute)),
-                     ns});
-    }
     finish(all, share);
   }
 
@@ -300,9 +260,7 @@ class InTree {
   const trace::Trace& trace_;
   const OperatorTree& tree_;
   std::span<const std::vector<OperatorsKernel>> kernels_;
-  const Efficiency& efficiency_;
   std::vector<int64_t> whole_;  // by node: GPU time with all below it of its phase
-  std::vector<double> flops_;   // by node: matrix work of judged operators, likewise
   std::vector<bool> matrix_;    // by node: it or one below it does matrix work
 };
 
@@ -331,9 +289,9 @@ Result<std::optional<OperatorRoofs>> operator_roofs(const trace::Trace& trace) {
   below_roof(trace, efficiency, out);
   single_precision(efficiency, efficiency.product.empty() ? nullptr : products.named(efficiency.product), out);
   few_rows(efficiency, out);
-  InTree in_tree(trace, tree, kernels, efficiency, models);
+  InTree in_tree(trace, tree, kernels, models);
   in_tree.conversions(out.converting);
-  in_tree.unfused(out.unfused);
+  unfused_attention(trace, tree, efficiency, out.unfused);
   if (out.modelled == 0 && out.converting.ns == 0) return std::nullopt;
   return out;
 }

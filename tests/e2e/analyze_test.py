@@ -1047,6 +1047,46 @@ class BadInput(Analyze):
         self.assertIn("Not computable: 16.1 vL1D Speed-of-Light; nothing to divide (0 / 0): Hit rate",
                       " ".join(self.text("-p", folder, "-b", "16.1.0").split()))
 
+    def without(self, *gaps):
+        """synth_a with empty cells: (counter, a test of the row's number)."""
+        folder = self.folder / f"gaps{len(gaps)}{gaps[0][0]}"
+        shutil.copytree(SYNTH, folder, copy_function=shutil.copyfile)
+        with (folder / "pmc_perf.csv").open(newline="") as file:
+            header, *rows = csv.reader(file)
+        for counter, chosen in gaps:
+            for i, row in enumerate(rows):
+                row[header.index(counter)] = "" if chosen(i) else row[header.index(counter)] or "1"
+        with (folder / "pmc_perf.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([header] + rows)
+        return folder, [row[header.index("Kernel_Name")] for row in rows]
+
+    def test_dispatches_without_a_counter_are_named(self):
+        folder, kernels = self.without(("SQ_INSTS_SMEM", lambda i: i < 7))
+        said = " ".join(self.text("-p", folder, "-b", "10.1").split())
+        self.assertIn("left out of SMEM: 7 of 40 dispatches, which lack SQ_INSTS_SMEM (", said)
+        [left] = next(table for table in self.json("-p", folder, "-b", "10.1")["tables"] if table["id"] == "10.1")["left_out"]
+        self.assertEqual((left["ids"], left["metrics"], left["counters"], left["dispatches"], left["of"]),
+                         (["10.1.5"], ["SMEM"], ["SQ_INSTS_SMEM"], 7, 40))
+        self.assertEqual({each["kernel"]: (each["dispatches"], each["of"]) for each in left["kernels"]},
+                         {name: (kernels[:7].count(name), kernels.count(name)) for name in kernels[:7]})
+        # Of the dispatches chosen; and one screen counts them, with three that lack SQ_INSTS_VALU_ADD_F32 anyway.
+        self.assertIn("left out of SMEM: 2 of 4 dispatches, which lack", " ".join(self.text("-p", folder, "-b", "10.1", "-d", "5:8").split()))
+        self.assertNotIn("left out of", self.text("-p", folder, "-b", "10.1", "-d", "20:30"))
+        self.assertIn("Counters: 10 of 40 dispatches lack some and are left out of", " ".join(self.text("-p", folder).split()))
+        one = next(kernel for kernel in self.json("-p", folder, "-b", "10.1", "--per-kernel")["kernels"] if kernel["name"] == kernels[0])
+        [left] = next(table for table in one["tables"] if table["id"] == "10.1")["left_out"]
+        self.assertEqual((left["dispatches"], left["of"]), (kernels[:7].count(kernels[0]), kernels.count(kernels[0])))
+
+    def test_counters_that_no_dispatch_has(self):
+        folder, _ = self.without(("SQ_INSTS_SMEM", lambda i: True), ("TCP_TOTAL_CACHE_ACCESSES_sum", lambda i: i % 2 == 0),
+                                 ("TCP_TCC_READ_REQ_sum", lambda i: i % 2 == 1))
+        self.assertIn("not computable: SMEM (missing SQ_INSTS_SMEM)", " ".join(self.text("-p", folder, "-b", "10.1").split()))
+        entry = next(each for each in self.json("-p", folder)["not_computable"] if each["id"] == "16.1.0")
+        self.assertEqual((entry["reason"], entry["missing"]), ("never together", []))
+        self.assertLessEqual({"TCP_TOTAL_CACHE_ACCESSES_sum", "TCP_TCC_READ_REQ_sum"}, set(entry["apart"]))
+        self.assertIn("Not computable: 16.1 vL1D Speed-of-Light; no dispatch has all of TCP_T",
+                      " ".join(self.text("-p", folder, "-b", "16.1.0").split()))
+
 
 if __name__ == "__main__":
     unittest.main()

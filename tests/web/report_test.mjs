@@ -126,6 +126,33 @@ test('what is shown is rounded from the numbers, with units, and only what is co
   await close();
 });
 
+test('what tables leave out is named, of the dispatches chosen', async () => {
+  const at = path.join(workloads, 'synth_a/MI300X_A1');
+  const { page, close } = await open(await html('-p', at, '-b', '10.1'));
+  const notes = () => page.locator('p.left-out').allTextContents();
+  for (const [choice, args] of [
+    [{}, []],
+    [{ kernels: [0] }, ['-k', '0']],
+    [{ kernels: [], dispatches: '3:6' }, ['-d', '3:6']],
+    [{ dispatches: '30:39' }, ['-d', '30:39']],
+  ]) {
+    await choose(page, choice);
+    const { tables } = await json('-p', at, '-b', '10.1', ...args);
+    const left = tables.find((table) => table.id === '10.1').left_out ?? [];
+    const kernels = ({ kernel, dispatches }) => `${dispatches} of ${kernel}`;
+    assert.deepEqual(
+      await notes(),
+      left.map(
+        (each) =>
+          `left out of ${each.metrics}: ${each.dispatches} of ${each.of} dispatches, which lack ${each.counters} ` +
+          `(${each.kernels.map(kernels).join(', ')})`,
+      ),
+    );
+    if (choice.dispatches === undefined) assert.equal(left.length, 1);
+  }
+  await close();
+});
+
 test('a wrong filter says what is wrong and changes nothing', async () => {
   const { page, close } = await open(await html('-p', synth, '-b', '2'));
   const all = await shownTables(page);

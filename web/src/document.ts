@@ -54,6 +54,8 @@ export interface TableOfPage {
   comparable: boolean;
   columns: { key: string; title: string; role: Role }[];
   rows: { id: string; metric: number; channel?: number; extrapolated?: boolean; cells: Cell[] }[];
+  /** Where the page has the dispatches: rows of those that some metrics leave out, because they lack a counter. */
+  left_out?: { ids: string[]; metrics: string[]; counters: string[]; dispatches: number[] }[];
 }
 
 /** The tables as a program over all dispatches, see metric/render/page/page.h. */
@@ -102,12 +104,23 @@ export interface Page {
   statistics?: { kernel: number; count: number; sum: number; mean: Cell; median: Cell; share: Cell }[];
 }
 
+/** Dispatches that are in no value of these metrics, because they lack some of the counters. */
+export interface LeftOut {
+  ids: string[];
+  metrics: string[];
+  counters: string[];
+  dispatches: number;
+  of: number;
+  kernels: { kernel: string; dispatches: number; of: number }[];
+}
+
 export interface TableOfDocument {
   id: string;
   block: string;
   title: string;
   columns: string[];
   rows: { id?: string; slug?: string; cells: Cell[]; error?: number }[];
+  left_out?: LeftOut[];
 }
 
 export type Roof = [[number, number], [number, number], number];
@@ -145,7 +158,7 @@ export interface Run {
   implausible: { check: string; text: string; withheld: string[] }[];
   not_judged: { slug: string; title: string; missing: string[]; collect: string[] }[];
   rules: number;
-  not_computable: { id: string; slug: string; metric: string; missing: string[]; reason: string }[];
+  not_computable: { id: string; slug: string; metric: string; missing: string[]; apart?: string[]; reason: string }[];
   /** Lines of source around those that were sampled: number from 1, text. */
   pc_sources?: { file: string; lines: [number, string][] }[];
   page: Page;

@@ -1,7 +1,16 @@
 // From a choice of kernels, dispatches and normalisation to evaluated tables: what the command line computes with -k, -d,
 // --gpu-id, -n and -t.
 
-import { numeric, type Cell, type Metric, type Page, type Roof, type Run, type TableOfPage } from './document';
+import {
+  numeric,
+  type Cell,
+  type LeftOut,
+  type Metric,
+  type Page,
+  type Roof,
+  type Run,
+  type TableOfPage,
+} from './document';
 import { Program, quantile, type Evaluation } from './program';
 
 export interface Choice {
@@ -34,6 +43,8 @@ export interface Table {
   title: string;
   rows: Row[];
   hasValue: boolean;
+  /** Dispatches that lack counters, of those chosen; the metrics without a value have none left. */
+  leftOut: LeftOut[];
 }
 
 export interface KernelRow {
@@ -157,13 +168,46 @@ export class Model {
     return (kernel) => chosen[kernel];
   }
 
-  #tables(choice: Choice, value: (place: number) => Cell): Table[] {
+  /** Of the chosen dispatches, those that metrics of the table leave out. */
+  #leftOut(from: TableOfPage, rows: Uint32Array): LeftOut[] {
+    const { page } = this;
+    const kernel = page.dispatches?.kernel ?? [];
+    const chosen = new Set(rows);
+    return (from.left_out ?? []).flatMap(({ ids, metrics, counters, dispatches }) => {
+      const left = dispatches.filter((row) => chosen.has(row));
+      if (left.length === 0 || left.length === rows.length) return [];
+      const count = (of: Iterable<number>) => {
+        const counts = new Map<number, number>();
+        for (const row of of) counts.set(kernel[row], (counts.get(kernel[row]) ?? 0) + 1);
+        return counts;
+      };
+      const all = count(rows);
+      const kernels = [...count(left)]
+        .map(([k, number]) => ({ kernel: page.kernel_names[k], dispatches: number, of: all.get(k) ?? 0 }))
+        .sort((a, b) => b.dispatches - a.dispatches);
+      return [{ ids, metrics, counters, dispatches: left.length, of: rows.length, kernels }];
+    });
+  }
+
+  /** The same of a page without dispatches, for all of them or for one kernel. */
+  #fixedLeftOut(from: TableOfPage, only: number | null): LeftOut[] {
+    const all = this.run.tables.find((table) => table.id === from.id)?.left_out ?? [];
+    if (only === null) return all;
+    return all.flatMap((each) =>
+      each.kernels
+        .filter(({ kernel, dispatches, of }) => kernel === this.page.kernel_names[only] && dispatches < of)
+        .map((one) => ({ ...each, dispatches: one.dispatches, of: one.of, kernels: [one] })),
+    );
+  }
+
+  #tables(choice: Choice, value: (place: number) => Cell, leftOut: (from: TableOfPage) => LeftOut[]): Table[] {
     const { page } = this;
     const divisor = kTimeUnits[choice.timeUnit];
     const tables: Table[] = page.tables.map((from) => ({
       from,
       title: normalised(from.title, choice.normalisation),
       hasValue: false,
+      leftOut: leftOut(from),
       rows: from.rows.map((row) => {
         const metric = page.metrics[row.metric];
         const unit = metric.unit === 'ns' ? choice.timeUnit : normalised(metric.unit, choice.normalisation);
@@ -205,11 +249,12 @@ export class Model {
     if (this.#last?.key !== key) this.#last = { key, ...this.#select(choice, program) };
     const { evaluation, shared } = this.#last;
     const values = this.page.values?.[this.page.normalisations.indexOf(choice.normalisation)] ?? [];
-    const tables = this.#tables(choice, (place) => {
+    const cellAt = (place: number): Cell => {
       const cell = shared.rows.length === 0 ? null : evaluation.cell(values[place]);
       // Something by 0 is no value but under --compat.
       return typeof cell === 'number' && !Number.isFinite(cell) && this.run.compat === null ? null : cell;
-    });
+    };
+    const tables = this.#tables(choice, cellAt, (from) => this.#leftOut(from, shared.rows));
     return { tables, ...shared };
   }
 
@@ -279,12 +324,13 @@ export class Model {
         >,
         type: this.#mainType(point.kinds.map(numeric)),
       }));
+    const cellAt = (place: number): Cell => {
+      const cell = values?.[place] ?? null;
+      const from = page.tables[page.places[place * 3]].rows[page.places[place * 3 + 1]];
+      return typeof cell === 'number' && page.metrics[from.metric].unit === 'ns' ? cell * given : cell;
+    };
     return {
-      tables: this.#tables(choice, (place) => {
-        const cell = values?.[place] ?? null;
-        const from = page.tables[page.places[place * 3]].rows[page.places[place * 3 + 1]];
-        return typeof cell === 'number' && page.metrics[from.metric].unit === 'ns' ? cell * given : cell;
-      }),
+      tables: this.#tables(choice, cellAt, (from) => this.#fixedLeftOut(from, only)),
       kernels: (page.statistics ?? []).map((row) => ({
         kernel: row.kernel,
         name: page.kernel_names[row.kernel],

@@ -521,7 +521,9 @@ struct Analysis::Impl {
       const bool is_time = row.metric->unit == "ns";
       row.cells[at.column] = is_time ? value.number / time_divisor : value.number;
     }
-    list_not_computable(program, result);
+    CounterGaps gaps(program);
+    list_not_computable(program, gaps, result);
+    for (ResultTable& table : result.tables) list_left_out(program, gaps, table, true);
     if (!workload.extrapolated.empty()) mark_extrapolated(program, result);
     return result;
   }
@@ -538,41 +540,75 @@ struct Analysis::Impl {
         }
   }
 
-  void list_not_computable(const Program& program, Evaluation& result) const {
+  // The inputs of a metric's values, peaks aside.
+  std::vector<FormulaInput> inputs_of(const Program& program, const ResultTable& table, const ResultRow& row) const {
+    std::vector<FormulaInput> inputs;
+    std::string_view last_formula;
+    const std::vector<Cell>& cells = cells_of(*row.metric);
+    for (size_t c = 0; c < cells.size() && c < table.table->columns.size(); ++c) {
+      const MetricColumn& column = table.table->columns[c];
+      if (column.role != ColumnRole::kValue || column.key == "peak" || cells[c].formula.empty()) continue;
+      const Formula* const formula = cells[c].formula == last_formula ? nullptr : formulas.find(cells[c].formula);
+      if (formula == nullptr) continue;
+      last_formula = cells[c].formula;
+      for (FormulaInput& input : program.inputs(*formula, {row.metric->coll_level, row.channel}))
+        if (std::find(inputs.begin(), inputs.end(), input) == inputs.end()) inputs.push_back(std::move(input));
+    }
+    return inputs;
+  }
+
+  // `evaluated`: rows without a value are left to not_computable.
+  void list_left_out(const Program& program, CounterGaps& gaps, ResultTable& table, bool evaluated) const {
+    for (const ResultRow& row : table.rows) {
+      if (evaluated && !table.has_value(row)) continue;
+      CounterGaps::Found found = gaps.of(inputs_of(program, table, row));
+      if (found.dispatches.empty() || found.dispatches.size() == program.rows()) continue;
+      const bool repeated = row.channel >= 0;
+      add_left_out(table.left_out, repeated ? table.id() : row.id,
+                   repeated ? table.title(options.normalisation) : std::string(row.metric->name), std::move(found));
+    }
+  }
+
+  void list_not_computable(const Program& program, CounterGaps& gaps, Evaluation& result) const {
     for (const ResultTable& table : result.tables) {
       // A repeated table counts as one metric: it is missing when no channel has a number.
       if (!table.table->repeat.empty()) {
         if (!table.rows.empty() && table.empty())
-          result.not_computable.push_back(why(program, table, table.rows.front()));
+          result.not_computable.push_back(why(program, gaps, table, table.rows.front()));
         continue;
       }
       for (const ResultRow& row : table.rows)
-        if (!table.has_value(row)) result.not_computable.push_back(why(program, table, row));
+        if (!table.has_value(row)) result.not_computable.push_back(why(program, gaps, table, row));
     }
   }
 
-  NotComputable why(const Program& program, const ResultTable& table, const ResultRow& row) const {
+  NotComputable why(const Program& program, CounterGaps& gaps, const ResultTable& table, const ResultRow& row) const {
     NotComputable entry;
     entry.metric = row.metric;
     entry.id = table.table->repeat.empty() ? row.id : table.id();
+    const std::vector<FormulaInput> inputs = inputs_of(program, table, row);
     const std::vector<Cell>& cells = cells_of(*row.metric);
     entry.on_this_gpu = false;
     for (size_t c = 0; c < cells.size() && c < table.table->columns.size(); ++c) {
       const MetricColumn& column = table.table->columns[c];
-      if (column.role != ColumnRole::kValue || column.key == "peak" || cells[c].formula.empty()) continue;
-      entry.on_this_gpu = true;
-      const Formula* formula = formulas.find(cells[c].formula);
-      if (formula == nullptr) continue;
-      for (const FormulaInput& input : program.inputs(*formula, {row.metric->coll_level, row.channel})) {
-        if (input.available) continue;
-        std::string name = input.name;
-        const size_t bracket = name.find('[');
-        if (bracket != std::string::npos) name.resize(bracket);
-        if (!input.pass.empty() && workload.pass(input.pass) == nullptr) name = fmt::format("{}.csv", input.pass);
-        if (std::find(entry.missing.begin(), entry.missing.end(), name) == entry.missing.end())
-          entry.missing.push_back(name);
-      }
+      if (column.role == ColumnRole::kValue && column.key != "peak" && !cells[c].formula.empty())
+        entry.on_this_gpu = true;
     }
+    const auto lacks = [&](std::string name) {
+      if (std::find(entry.missing.begin(), entry.missing.end(), name) == entry.missing.end())
+        entry.missing.push_back(std::move(name));
+    };
+    for (const FormulaInput& input : inputs) {
+      if (input.available) continue;
+      if (!input.pass.empty() && workload.pass(input.pass) == nullptr)
+        lacks(fmt::format("{}.csv", input.pass));
+      else
+        lacks(input.name.substr(0, input.name.find('[')));
+    }
+    CounterGaps::Found found = gaps.of(inputs);
+    for (std::string& counter : found.empty) lacks(std::move(counter));
+    if (entry.missing.empty() && program.rows() > 0 && found.dispatches.size() == program.rows())
+      entry.apart = std::move(found.counters);
     return entry;
   }
 
@@ -604,6 +640,8 @@ struct Analysis::Impl {
       }
       if (n > 0) continue;
       if (!workload.extrapolated.empty()) mark_extrapolated(program, result);
+      CounterGaps gaps(program);
+      for (ResultTable& table : result.tables) list_left_out(program, gaps, table, false);
       page.tables = std::move(result.tables);
     }
     for (const Program::Node node : add_intensities(program)) nodes.push_back(node);

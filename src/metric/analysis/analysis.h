@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "metric/analysis/left_out.h"
 #include "metric/analysis/results.h"
 #include "metric/catalog/catalog.h"
 #include "metric/formula/program.h"
@@ -58,6 +59,7 @@ struct ResultTable {
   const Block* block = nullptr;
   const MetricTable* table = nullptr;
   std::vector<ResultRow> rows;
+  std::vector<LeftOut> left_out;  ///< dispatches that are in no value of some of the rows
 
   std::string id() const;
   /// The table's title; "normUnit" in it is the normalisation: "L2 Requests (per kernel)".
@@ -81,7 +83,8 @@ struct NotComputable {
   const Metric* metric = nullptr;
   std::string id;
   std::vector<std::string> missing;  ///< counters, values ("$max_sclk") and passes that the run does not have
-  bool on_this_gpu = true;           ///< false: the architecture cannot count it; with nothing missing: 0 / 0
+  std::vector<std::string> apart;    ///< counters that the run has, but no dispatch has all of
+  bool on_this_gpu = true;           ///< false: the architecture cannot count it; with nothing else: 0 / 0
 };
 
 /// Everything computed over one choice of dispatches.

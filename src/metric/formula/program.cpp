@@ -1300,23 +1300,29 @@ std::vector<FormulaInput> Program::inputs(const Formula& formula, const Context&
   const auto add = [&](FormulaInput input) {
     if (std::find(found.begin(), found.end(), input) == found.end()) found.push_back(std::move(input));
   };
-  const auto add_counter = [&](std::string name, std::string_view pass_name) {
+  const auto add_counter = [&](std::string name, std::string_view pass_name, bool replaceable) {
     const workload::Pass* pass = impl.env.workload->pass(pass_name);
     const bool available = pass != nullptr && !impl.recorded_name(name, *pass).empty();
-    add({std::move(name), std::string(pass_name), available});
+    add({std::move(name), std::string(pass_name), available, replaceable});
   };
   const auto visit = [&](const auto& self, const Formula& f, const Context& at) -> void {
     const std::string_view pass = impl.pass_of(at.level);
-    for (const FormulaStep& step : f.steps) {
+    std::vector<char> replaceable(f.steps.size(), 0);
+    for (size_t s = f.steps.size(); s-- > 0;)
+      for (size_t a = 0; a < f.steps[s].argument_count; ++a)
+        if (replaceable[s] != 0 || f.steps[s].op == FormulaOp::kCoalesce) replaceable[f.steps[s].arguments[a]] = 1;
+    for (size_t s = 0; s < f.steps.size(); ++s) {
+      const FormulaStep& step = f.steps[s];
+      const bool other = replaceable[s] != 0;
       if (step.op == FormulaOp::kCounter) {
         add_counter(
             step.first >= 0 ? fmt::format("{}[{}]", step.text, step.first) : impl.column_name(step.text, at.level),
-            pass);
+            pass, other);
       } else if (step.op == FormulaOp::kChannel) {
-        add_counter(fmt::format("{}[{}]", step.text, std::max(at.channel, 0)), pass);
+        add_counter(fmt::format("{}[{}]", step.text, std::max(at.channel, 0)), pass, other);
       } else if (step.op == FormulaOp::kSumOf) {
         const int32_t end = step.last == Formula::kAll ? impl.channel_count() : step.last + 1;
-        for (int32_t i = step.first; i < end; ++i) add_counter(fmt::format("{}[{}]", step.text, i), pass);
+        for (int32_t i = step.first; i < end; ++i) add_counter(fmt::format("{}[{}]", step.text, i), pass, other);
       } else if (step.op == FormulaOp::kValue) {
         if (const std::string_view text = builtin_formula(step.text, impl.env.normalisation, impl.env.denominator);
             !text.empty()) {
@@ -1329,6 +1335,18 @@ std::vector<FormulaInput> Program::inputs(const Formula& formula, const Context&
   };
   visit(visit, formula, context);
   return found;
+}
+
+std::vector<uint32_t> Program::dispatches_without(const FormulaInput& input) const {
+  const Impl& impl = *impl_;
+  std::vector<uint32_t> without;
+  const workload::Pass* const pass = impl.env.workload->pass(input.pass);
+  const std::string recorded = pass == nullptr ? std::string() : impl.recorded_name(input.name, *pass);
+  if (recorded.empty()) return without;
+  const std::span<const double> values = pass->counters.column(recorded);
+  for (uint32_t i = 0; i < impl.rows; ++i)
+    if (const uint32_t row = impl.env.rows ? (*impl.env.rows)[i] : i; std::isnan(values[row])) without.push_back(row);
+  return without;
 }
 
 }  // namespace tacho::metric

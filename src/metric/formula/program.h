@@ -55,6 +55,7 @@ struct FormulaInput {
   std::string name;  ///< "SQ_WAVES", "TCC_HIT[3]", "$max_sclk"
   std::string pass;  ///< "pmc_perf", "SQ_LEVEL_WAVES"; "" for values
   bool available = false;
+  bool replaceable = false;  ///< another takes its place where it has no value (COALESCE)
 
   bool operator==(const FormulaInput&) const = default;
 };
@@ -118,6 +119,9 @@ class Program {
   /// The names that the formula uses, with built-ins replaced by their own inputs; each once, in order of appearance.
   std::vector<FormulaInput> inputs(const Formula& formula, const Context& context) const;
 
+  /// Those of the environment's dispatches that lack a counter of inputs(), ascending; none where the run lacks it.
+  std::vector<uint32_t> dispatches_without(const FormulaInput& input) const;
+
   /// From now on $denom means the denominator of this normalisation; both arguments as in Environment. Programs of
   /// several normalisations share whatever does not depend on it.
   void set_normalisation(std::string_view normalisation, std::string_view denominator);
@@ -143,6 +147,7 @@ class Program {
 
   /// The specification value ($cu_per_gpu), NaN if sysinfo.csv lacks it.
   double specification(std::string_view name) const;
+  /// How many dispatches are looked at.
   size_t rows() const;
 
  private:

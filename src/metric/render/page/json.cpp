@@ -110,7 +110,37 @@ void write_pc_sources(JsonWriter& json, const workload::PcSamples& samples) {
   json.end_array();
 }
 
-void write_tables(JsonWriter& json, const Evaluation& evaluation, std::string_view normalisation) {
+void write_strings(JsonWriter& json, std::string_view key, const std::vector<std::string>& texts) {
+  json.key(key).begin_array();
+  for (const std::string& text : texts) json.value(text);
+  json.end_array();
+}
+
+void write_left_out(JsonWriter& json, const ResultTable& table, const Analysis& run, std::span<const uint32_t> rows) {
+  json.newline().key("left_out").begin_array();
+  for (const LeftOut& each : table.left_out) {
+    json.newline().begin_object();
+    write_strings(json, "ids", each.ids);
+    write_strings(json, "metrics", each.names);
+    write_strings(json, "counters", each.counters);
+    json.key("dispatches").value(each.dispatches.size()).key("of").value(rows.size()).key("kernels").begin_array();
+    for (const LeftOutKernel& kernel : kernels_left_out(each, run.workload(), rows))
+      json.begin_object()
+          .key("kernel")
+          .value(run.workload().kernels[kernel.kernel])
+          .key("dispatches")
+          .value(kernel.dispatches)
+          .key("of")
+          .value(kernel.of)
+          .end_object();
+    json.end_array().end_object();
+  }
+  json.end_array();
+}
+
+// `rows`: the dispatches that were evaluated.
+void write_tables(JsonWriter& json, const Evaluation& evaluation, const Analysis& run, std::span<const uint32_t> rows) {
+  const std::string_view normalisation = run.options().normalisation;
   for (const ResultTable& table : evaluation.tables) {
     if (table.rows.empty()) continue;
     std::vector<std::string> columns;
@@ -131,14 +161,10 @@ void write_tables(JsonWriter& json, const Evaluation& evaluation, std::string_vi
       if (row.extrapolated) json.key("extrapolated").value(true);
       json.end_object();
     }
-    json.end_array().end_object();
+    json.end_array();
+    if (!table.left_out.empty()) write_left_out(json, table, run, rows);
+    json.end_object();
   }
-}
-
-void write_strings(JsonWriter& json, std::string_view key, const std::vector<std::string>& texts) {
-  json.key(key).begin_array();
-  for (const std::string& text : texts) json.value(text);
-  json.end_array();
 }
 
 void write_points(JsonWriter& json, const Analysis& run, std::string_view name,
@@ -294,7 +320,11 @@ void write_not_computable(JsonWriter& json, const Evaluation& evaluation) {
     json.key("metric").value(entry.metric->name).key("missing").begin_array();
     for (const std::string& name : entry.missing) json.value(name);
     json.end_array();
-    json.key("reason").value(!entry.on_this_gpu ? "not on this GPU" : entry.missing.empty() ? "0 / 0" : "missing");
+    if (!entry.apart.empty()) write_strings(json, "apart", entry.apart);
+    json.key("reason").value(!entry.on_this_gpu       ? "not on this GPU"
+                             : !entry.missing.empty() ? "missing"
+                             : !entry.apart.empty()   ? "never together"
+                                                      : "0 / 0");
     json.end_object();
   }
   json.end_array();
@@ -334,7 +364,7 @@ void write_run(JsonWriter& json, const Analysis& run, std::span<const Analysis> 
   write_top_kernels(json, run);
   if (!options.page) write_dispatches(json, run);  // the page has them by themselves
   if (run.shows(1, 1)) write_system(json, run);
-  write_tables(json, run.all(), given.normalisation);
+  write_tables(json, run.all(), run, run.rows());
   write_pc_samples(json, run);
   json.end_array();
   write_roofline(json, run);
@@ -349,7 +379,9 @@ void write_run(JsonWriter& json, const Analysis& run, std::span<const Analysis> 
       const Evaluation evaluation = run.evaluate(kernel.kernel);
       json.newline().begin_object().key("id").value(here).key("name").value(run.workload().kernels[kernel.kernel]);
       json.key("count").value(kernel.count).key("share").value(kernel.share).key("tables").begin_array();
-      write_tables(json, evaluation, given.normalisation);
+      std::vector<uint32_t> rows = run.rows();
+      std::erase_if(rows, [&](uint32_t row) { return run.workload().dispatches[row].kernel != kernel.kernel; });
+      write_tables(json, evaluation, run, rows);
       json.end_array().end_object();
     }
     json.end_array();

@@ -120,7 +120,8 @@ void write_dispatches(JsonWriter& json, const Analysis& run, const PageProgram& 
   json.end_object();
 }
 
-void write_tables(JsonWriter& json, const PageProgram& page) {
+// `evaluates`: the page has the dispatches.
+void write_tables(JsonWriter& json, const PageProgram& page, bool evaluates) {
   std::unordered_map<const Metric*, int64_t> known;
   std::vector<const Metric*> metrics;
   std::vector<const MetricTable*> of;
@@ -168,7 +169,20 @@ void write_tables(JsonWriter& json, const PageProgram& page) {
       for (const report::Cell& cell : row.cells) report::put_cell(json, cell);
       json.end_array().end_object();
     }
-    json.end_array().end_object();
+    json.end_array();
+    if (evaluates && !table.left_out.empty()) {
+      json.key("left_out").begin_array();
+      for (const LeftOut& each : table.left_out) {
+        json.newline().begin_object();
+        write_list(json, "ids", each.ids);
+        write_list(json, "metrics", each.names);
+        write_list(json, "counters", each.counters);
+        write_numbers(json, "dispatches", each.dispatches);
+        json.end_object();
+      }
+      json.end_array();
+    }
+    json.end_object();
   }
   json.end_array().newline().key("blocks").begin_array();
   const Block* last = nullptr;
@@ -204,11 +218,12 @@ void write_page(JsonWriter& json, const Analysis& run) {
   json.newline().key("flop_kinds").begin_array();
   for (const FlopKind& kind : run.flop_kinds()) json.value(kind.type);
   json.end_array();
-  write_tables(json, page);
+  const bool evaluates = page.graph.inputs.size() * run.workload().dispatches.size() <= kMostPageValues;
+  write_tables(json, page, evaluates);
   json.newline().key("places").begin_array();
   for (const PageProgram::Place& at : page.places) json.value(at.table).value(at.row).value(at.column);
   json.end_array();
-  if (page.graph.inputs.size() * run.workload().dispatches.size() <= kMostPageValues) {
+  if (evaluates) {
     write_graph(json, page);
     write_dispatches(json, run, page);
   } else {

@@ -201,12 +201,27 @@ class Screen {
           report::wrapped(fmt::format("Blocks: {}. `tacho profile -b{}` measures them.", blocks, ids), width - 2, 2) +
           "\n";
     out += not_judged_text(run_.diagnosis(), screen_, true);
+    if (const std::string text = left_out(); !text.empty()) out += "  " + report::wrapped(text, width - 2, 2) + "\n";
     if (run_.workload().ceilings.empty() && !run_.kernel_points().empty())
       out += "  " +
              report::wrapped("Roofs: no roofline.csv. `tacho roofline -o roofline.csv` on that machine measures them.",
                              width - 2, 2) +
              "\n";
     return out.empty() ? out : "\n" + paint("Not measured", Paint::kBold) + "\n" + out;
+  }
+
+  // How many dispatches lack counters; the tables name them.
+  std::string left_out() const {
+    std::set<uint32_t> dispatches;
+    std::set<std::string> metrics;
+    for (const ResultTable& table : run_.all().tables)
+      for (const LeftOut& each : table.left_out) {
+        dispatches.insert(each.dispatches.begin(), each.dispatches.end());
+        metrics.insert(each.ids.begin(), each.ids.end());
+      }
+    if (dispatches.empty()) return {};
+    return fmt::format("Counters: {} of {} dispatches lack some and are left out of {} metric{} (--full names them).",
+                       dispatches.size(), run_.rows().size(), metrics.size(), metrics.size() == 1 ? "" : "s");
   }
 
   // Several runs

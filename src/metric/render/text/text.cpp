@@ -62,10 +62,10 @@ class Renderer {
                           options_.screen.terminal ? options_.screen.width : SIZE_MAX),
                       Paint::kBold) +
                 fmt::format("\n{} dispatches, {:.2f} % of the time\n", kernel.count, kernel.share);
-        metric_tables(run_.evaluate(kernel.kernel));
+        metric_tables(run_.evaluate(kernel.kernel), rows_of(kernel.kernel));
       }
     } else {
-      metric_tables(run_.all());
+      metric_tables(run_.all(), run_.rows());
     }
     findings();
     return std::move(out_);
@@ -213,7 +213,14 @@ class Renderer {
 
   // Metrics
 
-  void metric_tables(const Evaluation& evaluation) {
+  std::vector<uint32_t> rows_of(uint32_t kernel) const {
+    std::vector<uint32_t> rows = run_.rows();
+    std::erase_if(rows, [&](uint32_t row) { return run_.workload().dispatches[row].kernel != kernel; });
+    return rows;
+  }
+
+  // `rows`: the dispatches that were evaluated.
+  void metric_tables(const Evaluation& evaluation, const std::vector<uint32_t>& rows) {
     heading_ = -1;
     bool roofline_done = false;
     std::vector<const ResultTable*> nothing;
@@ -246,6 +253,7 @@ class Renderer {
         out_ += options_.boxed ? boxed_table(table) : plain_table(table);
       }
       if (!options_.boxed) missing_line(table, evaluation);
+      if (!options_.boxed) left_out_lines(table, rows);
       if (!options_.boxed &&
           std::any_of(table.rows.begin(), table.rows.end(), [](const ResultRow& row) { return row.extrapolated; }))
         note("~ rests on a count that was extrapolated from a part of the GPU's units (tacho profile --exact counts it "
@@ -457,36 +465,74 @@ class Renderer {
   }
 
   void missing_line(const ResultTable& table, const Evaluation& evaluation) {
-    std::vector<std::string> names, counters, undefined, absent;
+    std::vector<std::string> names, counters, apart, parts, undefined, absent;
     for (const NotComputable& entry : evaluation.not_computable) {
       if (&run_.catalog().table_of(*entry.metric) != table.table) continue;
-      (!entry.on_this_gpu ? absent : entry.missing.empty() ? undefined : names).emplace_back(entry.metric->name);
-      for (const std::string& counter : entry.missing)
-        if (std::find(counters.begin(), counters.end(), counter) == counters.end()) counters.push_back(counter);
+      (!entry.on_this_gpu       ? absent
+       : !entry.missing.empty() ? names
+       : !entry.apart.empty()   ? apart
+                                : undefined)
+          .emplace_back(entry.metric->name);
+      add_each(entry.missing, counters);
+      add_each(entry.apart, parts);
     }
-    if (names.empty() && undefined.empty() && absent.empty()) return;
+    if (names.empty() && apart.empty() && undefined.empty() && absent.empty()) return;
     std::string text;
     const auto add = [&](std::string part) { text += (text.empty() ? "" : "; ") + std::move(part); };
     if (!names.empty()) add(fmt::format("not computable: {} (missing {})", listed(names, 8), listed(counters, 6)));
+    if (!apart.empty())
+      add(fmt::format("not computable: {} (no dispatch has all of {})", listed(apart, 8), listed(parts, 6)));
     if (!undefined.empty()) add(fmt::format("nothing to divide (0 / 0): {}", listed(undefined, 8)));
     if (!absent.empty()) add(fmt::format("not on {}: {}", run_.catalog().architecture, listed(absent, 8)));
     note(text);
   }
 
+  static void add_each(const std::vector<std::string>& names, std::vector<std::string>& to) {
+    for (const std::string& name : names)
+      if (std::find(to.begin(), to.end(), name) == to.end()) to.push_back(name);
+  }
+
+  // Dispatches that are in no value of a metric, as they lack one of its counters.
+  void left_out_lines(const ResultTable& table, const std::vector<uint32_t>& rows) {
+    constexpr size_t kMostLines = 3, kMostMetrics = 6, kMostCounters = 4, kMostKernels = 3, kKernelWidth = 32;
+    const auto kernel_of = [&](uint32_t row) { return run_.workload().dispatches[row].kernel; };
+    const bool several =
+        std::any_of(rows.begin(), rows.end(), [&](uint32_t row) { return kernel_of(row) != kernel_of(rows.front()); });
+    for (size_t i = 0; i < table.left_out.size() && i < kMostLines; ++i) {
+      const LeftOut& each = table.left_out[i];
+      std::vector<std::string> kernels;
+      for (const LeftOutKernel& kernel : kernels_left_out(each, run_.workload(), rows))
+        kernels.push_back(fmt::format(
+            "{} of {}", kernel.dispatches,
+            report::shortened_middle(report::clean(workload::plain_kernel_name(run_.workload().kernels[kernel.kernel])),
+                                     kKernelWidth)));
+      std::string text =
+          fmt::format("left out of {}: {} of {} dispatches, which lack {}", listed(each.names, kMostMetrics),
+                      each.dispatches.size(), rows.size(), listed(each.counters, kMostCounters));
+      if (several) text += fmt::format(" ({})", listed(kernels, kMostKernels));
+      note(text);
+    }
+    if (table.left_out.size() > kMostLines)
+      note(fmt::format("left out of other metrics: other dispatches, in {} more groups (--output-format json)",
+                       table.left_out.size() - kMostLines));
+  }
+
   // Tables without one number, in one paragraph.
   void not_computable(const std::vector<const ResultTable*>& tables, const Evaluation& evaluation) {
-    std::vector<std::string> names, counters, undefined;
+    std::vector<std::string> names, counters, parts, undefined;
     for (const ResultTable* table : tables) {
       names.push_back(fmt::format("{} {}", table->id(), table->title(run_.options().normalisation)));
       for (const NotComputable& entry : evaluation.not_computable) {
         if (&run_.catalog().table_of(*entry.metric) != table->table) continue;
-        if (entry.on_this_gpu && entry.missing.empty()) undefined.emplace_back(entry.metric->name);
-        for (const std::string& counter : entry.missing)
-          if (std::find(counters.begin(), counters.end(), counter) == counters.end()) counters.push_back(counter);
+        if (entry.on_this_gpu && entry.missing.empty() && entry.apart.empty())
+          undefined.emplace_back(entry.metric->name);
+        add_each(entry.missing, counters);
+        add_each(entry.apart, parts);
       }
     }
     std::string text = "Not computable: " + listed(names, names.size());
     if (!counters.empty()) text += "; missing " + listed(counters, 12);
+    if (!parts.empty()) text += "; no dispatch has all of " + listed(parts, 12);
     if (!undefined.empty()) text += "; nothing to divide (0 / 0): " + listed(undefined, 8);
     out_ += "\n";
     note(text, 0, 2);

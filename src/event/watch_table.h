@@ -18,7 +18,7 @@ inline constexpr const char* kWatchVariable = "TACHO_WATCH";
 inline constexpr const char* kWatchLibrary = "libtacho-watch.so";
 /// Its function in which the thread begins that tacho starts in a program that runs (tape/attach_block.h).
 inline constexpr const char* kWatchEntry = "tacho_watch_enter";
-inline constexpr uint64_t kWatchMagic = 0x3368637461776f74;  // "towatch3"
+inline constexpr uint64_t kWatchMagic = 0x3468637461776f74;  // "towatch4"
 inline constexpr uint32_t kWatchRows = 2048;
 inline constexpr uint32_t kWatchProcesses = 256;
 /// A kernel's launches are told apart by their shape until it has so many of them; the rest share a row.
@@ -120,7 +120,7 @@ struct WatchProcess {
   std::atomic<uint32_t> ended;     ///< 1: in order
   char name[16];                   ///< as the kernel knows it
   std::atomic<uint32_t> forks;     ///< children since tacho came to it while it ran: they are not watched
-  std::atomic<uint64_t> launches;  ///< of kernels and graphs
+  std::atomic<uint64_t> launches;  ///< of kernels and graphs, but for own_launches
   std::atomic<uint64_t> bytes;     ///< copied
   std::atomic<uint64_t> time;      ///< on devices, timed, ns, each for as many operations as it stands for: an estimate
   std::atomic<uint32_t>
@@ -128,6 +128,7 @@ struct WatchProcess {
   std::atomic<uint32_t> closed_words;  ///< pointers to functions that are watched which tacho may not change
   /// Where it has its event::WatchPatches, in its memory; 0: nowhere.
   alignas(64) std::atomic<uint64_t> patches;
+  std::atomic<uint64_t> own_launches;  ///< those of its first thread that launches: it alone writes here
 };
 
 struct WatchHeader {

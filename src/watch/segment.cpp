@@ -332,7 +332,7 @@ WatchSnapshot WatchSegment::snapshot(double seconds) const {
     one.uses_devices = watched_domains(process) != 0;
     one.unseen_runtime = (process.domains.load(std::memory_order_relaxed) >> event::kWatchUnseen) != 0;
     one.ended = process.ended.load(std::memory_order_relaxed) != 0;
-    one.launches = value_of(process.launches);
+    one.launches = value_of(process.launches) + value_of(process.own_launches);
     one.copied_bytes = value_of(process.bytes);
     one.time_ns = value_of(process.time);
     one.forks = process.forks.load(std::memory_order_relaxed);

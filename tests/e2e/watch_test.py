@@ -439,6 +439,7 @@ class Cuda(Watch):
     def test_threads(self):
         moment, driver = self.watch_cuda("dlsym", "threads", 20000)
         self.assertEqual(self.sums(moment, "kernel"), {"often_1000": 160000})
+        self.assertEqual([process["launches"] for process in moment["processes"]], [160000])
         self.assert_estimates(self.rows(moment, "kernel")["often_1000"], driver["kernel_ns"])
 
     def test_what_events_take_is_in_no_time(self):

@@ -76,9 +76,10 @@ struct OwnState {
 };
 constinit OwnState* g_own = nullptr;
 TACHO_READ_OFTEN constinit EventTimer g_timer;
-TACHO_READ_OFTEN constinit HandleMap g_kernels;  // CUfunction, CUkernel -> WatchedKernel
-constinit HandleMap g_graphs;                    // CUgraphExec -> WatchRow
-constinit HandleMap g_contexts;                  // CUcontext -> itself, when the ring has it
+TACHO_READ_OFTEN constinit HandleMap g_kernels;                             // CUfunction, CUkernel -> WatchedKernel
+constinit HandleMap g_graphs;                                               // CUgraphExec -> WatchRow
+constinit HandleMap g_contexts;                                             // CUcontext -> itself, when the ring has it
+TACHO_READ_OFTEN constinit std::atomic<Context> g_newest_context{nullptr};  // of those
 constinit GraphFunctions g_graph_functions = {};
 constinit BatchOperation g_barriers[kMostHeld] = {};
 
@@ -118,7 +119,8 @@ bool is_capturing(Stream stream, bool per_thread) {
 // In a program that ran before tacho came: looks (age_captures()) until nothing that is counted is asked any more
 // whether its stream is being captured. A capture that tacho has not seen begin may last longer: whatever is to be
 // timed is always asked, and one that is found is waited for once more.
-TACHO_READ_OFTEN constinit std::atomic<uint32_t> g_unknown_captures{0};
+// (The section begins with it, so that all of it lies in two lines.)
+alignas(128) TACHO_READ_OFTEN constinit std::atomic<uint32_t> g_unknown_captures{0};
 constexpr uint32_t kLooksForCaptures = 100;
 
 uint64_t place_of(Stream stream, bool per_thread) {
@@ -228,7 +230,9 @@ bool start() {
 uint64_t kept_context() {
   if (g_driver.cuCtxGetCurrent == nullptr) return 0;
   Context const context = current_context();
-  if (context == nullptr || g_contexts.find(context) != nullptr) return reinterpret_cast<uint64_t>(context);
+  if (context == g_newest_context.load(std::memory_order_relaxed) || context == nullptr ||
+      g_contexts.find(context) != nullptr)
+    return reinterpret_cast<uint64_t>(context);
   int device = 0;
   char name[64] = "";
   size_t memory = 0;
@@ -247,12 +251,14 @@ uint64_t kept_context() {
                .name = name,
                .vendor = "NVIDIA"});
   g_contexts.set(context, context);
+  g_newest_context.store(context, std::memory_order_relaxed);
   return reinterpret_cast<uint64_t>(context);
 }
 // A context goes, or all (null) go.
 void forget_context(Context context) {
   g_timer.forget(context != nullptr ? reinterpret_cast<uint64_t>(context) : kAnyPlace);
   const Guard guard(g_own->objects);
+  g_newest_context.store(nullptr, std::memory_order_relaxed);
   if (context == nullptr)
     g_contexts.clear();
   else
@@ -531,17 +537,23 @@ void* linked_function(const char* symbol) {
   return library != nullptr ? real_dlsym(library, symbol) : nullptr;
 }
 
-// The function that the program would have called, for each of the two forms.
+// The function that the program would have called, for each of the two forms, and its number in the ring: both are read
+// in each call.
 template <typename Entry, int Thread, typename F>
 struct Next {
-  static inline constinit std::atomic<F> function{nullptr};
+  struct alignas(2 * sizeof(uint64_t)) Known {
+    std::atomic<F> function{nullptr};
+    CallNumber number;
+  };
+  static inline constinit Known known{};
+  static uint16_t number() { return known.number.find(event::Domain::kCudaDriver, Entry::kBase, Entry::kVersion); }
   static F get() {
-    F found = function.load(std::memory_order_relaxed);
+    F found = known.function.load(std::memory_order_relaxed);
     if (__builtin_expect(found == nullptr, 0)) {  // the program is linked to the driver
       char symbol[64];
       snprintf(symbol, sizeof symbol, "%s%s%s", Entry::kBase, Entry::kVersion, Thread != 0 ? Entry::kThread : "");
       found = reinterpret_cast<F>(linked_function(symbol));
-      function.store(found, std::memory_order_relaxed);
+      known.function.store(found, std::memory_order_relaxed);
     }
     return found;
   }
@@ -557,11 +569,6 @@ int forward(Call next, A... args) {
   const int result = next(args...);
   --t_forwarded;
   return result;
-}
-
-template <typename Entry>
-KeptBy kept_by() {
-  return {TACHO_KEPT_CALL(event::Domain::kCudaDriver, Entry::kBase, Entry::kVersion), kept_context};
 }
 
 template <typename Entry, int Thread, typename F = decltype(&Entry::describe)>
@@ -580,7 +587,8 @@ struct Work<Entry, Thread, WatchedOperation (*)(A...)> {
       return forward(next, args...);
     }
     if (captured(operation.stream, Thread != 0)) return forward(next, args...);  // counted when its graph is launched
-    return watch_work(g_timer, own, operation, Thread != 0, kept_by<Entry>(), [&] { return forward(next, args...); });
+    return watch_work(g_timer, own, operation, Thread != 0, {Next<Entry, Thread, Call>::number(), kept_context},
+                      [&] { return forward(next, args...); });
   }
 };
 
@@ -622,9 +630,7 @@ struct Wait<Entry, Thread, int (*)(A...)> {
     const Call next = Next<Entry, Thread, Call>::get();
     if (next == nullptr) return kNotInitialized;
     if (t_forwarded != 0 || !start()) return forward(next, args...);
-    KeptBy by = kept_by<Entry>();
-    by.stream = Entry::stream(args...);
-    by.flags = Entry::kEnds;
+    const KeptBy by = {Next<Entry, Thread, Call>::number(), kept_context, Entry::stream(args...), Entry::kEnds};
     return watch_wait(
         g_timer, Entry::row(), by, [&] { return forward(next, args...); },
         [&] {
@@ -671,7 +677,7 @@ struct Allocation<Entry, Thread, uint64_t (*)(A...)> {
     const Address* const at = std::get<0>(std::tie(args...));
     if (keeping.kept())
       keeping.end({.kind = WatchRecordKind::kAllocate,
-                   .call = kept_by<Entry>().call,
+                   .call = Next<Entry, Thread, Call>::number(),
                    .row = row != nullptr ? row_number(*row) : event::kWatchNoRow,
                    .object = result == kSuccess && at != nullptr ? *at : 0,
                    .amount = Entry::bytes(args...),
@@ -711,7 +717,7 @@ struct Freeing<Entry, Thread, Address (*)(A...)> {
     const int result = forward(next, args...);
     if (keeping.kept() && t_forwarded == 0 && start())
       keeping.end({.kind = WatchRecordKind::kFree,
-                   .call = kept_by<Entry>().call,
+                   .call = Next<Entry, Thread, Call>::number(),
                    .object = Entry::address(args...),
                    .context = kept_context(),
                    .result = result});
@@ -894,7 +900,7 @@ struct HookedEntry {
 template <typename Hook, typename Entry, int Thread>
 void set_next(void* found) {
   using Call = typename Hook::Call;
-  Next<Entry, Thread, Call>::function.store(reinterpret_cast<Call>(found), std::memory_order_relaxed);
+  Next<Entry, Thread, Call>::known.function.store(reinterpret_cast<Call>(found), std::memory_order_relaxed);
 }
 template <typename Plain, typename PerThread, typename Entry>
 HookedEntry entry() {
@@ -903,7 +909,8 @@ HookedEntry entry() {
           Entry::kThread,
           {reinterpret_cast<void*>(&Plain::call), reinterpret_cast<void*>(&PerThread::call)},
           {set_next<Plain, Entry, 0>, set_next<PerThread, Entry, 1>},
-          {&Next<Entry, 0, typename Plain::Call>::function, &Next<Entry, 1, typename PerThread::Call>::function}};
+          {&Next<Entry, 0, typename Plain::Call>::known.function,
+           &Next<Entry, 1, typename PerThread::Call>::known.function}};
 }
 const HookedEntry* entries(size_t& count) {
 #define TACHO_CUDA_ENTRY(symbol, kind, name) entry<kind<name, 0>, kind<name, 1>, name>(),
@@ -934,11 +941,11 @@ void* replaced(const char* symbol, bool per_thread, int version, void* found) {
   constexpr int kSecondForm = 12000;
   if (strcmp(symbol, "cuGetProcAddress") == 0) {
     if (version >= kSecondForm) {
-      Next<GetProcAddressV2, 0, decltype(&get_proc_address_v2)>::function.store(
+      Next<GetProcAddressV2, 0, decltype(&get_proc_address_v2)>::known.function.store(
           reinterpret_cast<decltype(&get_proc_address_v2)>(found), std::memory_order_relaxed);
       return reinterpret_cast<void*>(&get_proc_address_v2);
     }
-    Next<GetProcAddress, 0, decltype(&get_proc_address)>::function.store(
+    Next<GetProcAddress, 0, decltype(&get_proc_address)>::known.function.store(
         reinterpret_cast<decltype(&get_proc_address)>(found), std::memory_order_relaxed);
     return reinterpret_cast<void*>(&get_proc_address);
   }
@@ -1070,14 +1077,14 @@ size_t driver_hooks(SlotHook* into) {
     for (int form = 0; form < (*all[i].thread != '\0' ? 2 : 1); ++form) list.add(all[i], form);
   const auto give = [&](void* linked, void* hook, const char* symbol) { list.put({linked, hook, symbol}); };
   if (void* const first = real_dlsym(library, "cuGetProcAddress")) {
-    Next<GetProcAddress, 0, decltype(&get_proc_address)>::function.store(
+    Next<GetProcAddress, 0, decltype(&get_proc_address)>::known.function.store(
         reinterpret_cast<decltype(&get_proc_address)>(first), std::memory_order_relaxed);
     give(first, reinterpret_cast<void*>(&get_proc_address), "cuGetProcAddress");
   }
   void* const second = real_dlsym(library, "cuGetProcAddress_v2");
   void* const given = list.address_of("cuGetProcAddress", 0);
   if (second != nullptr) {
-    Next<GetProcAddressV2, 0, decltype(&get_proc_address_v2)>::function.store(
+    Next<GetProcAddressV2, 0, decltype(&get_proc_address_v2)>::known.function.store(
         reinterpret_cast<decltype(&get_proc_address_v2)>(second), std::memory_order_relaxed);
     give(second, reinterpret_cast<void*>(&get_proc_address_v2), "cuGetProcAddress_v2");
     give(given, reinterpret_cast<void*>(&get_proc_address_v2), nullptr);
@@ -1099,6 +1106,7 @@ void begin_driver() {
   g_kernels.clear();
   g_graphs.clear();
   g_contexts.clear();
+  g_newest_context.store(nullptr, std::memory_order_relaxed);
 }
 
 void drain_driver() {

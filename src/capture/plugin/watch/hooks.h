@@ -67,6 +67,7 @@ auto watch_work(EventTimer& timer, OwnTime& own, const WatchedOperation& operati
     const bool good = result == 0 && operation.stay == g_stay.load(std::memory_order_relaxed);
     timer.close(timing, *operation.row, level, good, kept);
   } else {
+    await_launch_place();
     own.pause();
     result = call();
     own.resume();

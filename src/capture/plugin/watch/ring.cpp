@@ -16,13 +16,14 @@
 
 namespace tacho::capture::watch {
 
-constinit std::atomic<const OwnRing*> g_ring{nullptr};
+TACHO_READ_OFTEN constinit std::atomic<uint64_t> g_ring{0};
+TACHO_READ_OFTEN constinit std::atomic<uint64_t> g_last_ticket{0};
 
 namespace {
 
-constinit uint16_t g_number = 0;  // of this process in the table
+TACHO_READ_OFTEN constinit uint16_t g_number = 0;  // of this process in the table
 // Rings by the power of two that their records are: each has had one place in this process's memory ever since.
-constinit OwnRing g_rings[48] = {};
+constinit event::WatchRing* g_rings[48] = {};
 __attribute__((tls_model("initial-exec"))) constinit thread_local uint32_t t_tid = 0;
 
 uint32_t thread_id() {
@@ -44,6 +45,14 @@ uint64_t take_tickets(const OwnRing& ring, uint32_t count) {
 }
 void publish(event::WatchRecord& record, uint64_t ticket) {
   record.ticket.store(ticket, std::memory_order_release);
+}
+
+// In its first round through the ring a program meets each page for the first time. The kernel maps sixteen at once
+// when one is read, and one alone when it is written. tacho has made room for all, so that none is missing.
+void map_ahead(const OwnRing& ring, uint64_t ticket) {
+  constexpr uint64_t kPages = 16 * 4096 / sizeof(event::WatchRecord);
+  if (__builtin_expect((ticket & (kPages - 1)) == 0, 0))
+    static_cast<void>(ring.at->records[(ticket + kPages - 1) & ring.last].ticket.load(std::memory_order_relaxed));
 }
 
 void copy_text(char* to, size_t room, std::string_view text) {
@@ -79,31 +88,32 @@ void open_ring(const char* table) {
     auto* ring = static_cast<event::WatchRing*>(at);
     const event::WatchRingHeader& header = ring->header;
     const bool good = is_ring(header, bytes);
-    OwnRing& own = g_rings[good ? static_cast<size_t>(std::countr_zero(header.records)) % std::size(g_rings) : 0];
-    if (good && own.at != nullptr) {
+    const auto power = good ? static_cast<size_t>(std::countr_zero(header.records)) % std::size(g_rings) : 0;
+    event::WatchRing*& own = g_rings[power];
+    if (good && own != nullptr) {
       // Where the last one of that size was.
-      void* const there = mmap(own.at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+      void* const there = mmap(own, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
       munmap(at, bytes);
-      ring = there == MAP_FAILED ? nullptr : own.at;
+      ring = there == MAP_FAILED ? nullptr : own;
     } else if (!good) {
       munmap(at, bytes);
       ring = nullptr;
     }
     if (ring != nullptr) {
-      own.at = ring;
-      own.last = ring->header.records - 1;
-      own.tsc = ring->header.tsc != 0;
-      g_ring.store(&own, std::memory_order_release);
+      own = ring;
+      const uint64_t tsc = ring->header.tsc != 0 ? 64 : 0;
+      g_ring.store(reinterpret_cast<uint64_t>(ring) | tsc | power, std::memory_order_release);
     }
   }
   close(file);
 }
 
 void close_ring() {
-  const OwnRing* const own = g_ring.exchange(nullptr, std::memory_order_acq_rel);
-  if (own == nullptr) return;
+  const OwnRing own = kept_ring();
+  if (own.at == nullptr) return;
+  g_ring.store(0, std::memory_order_release);
   // In place of pages that are there, so it needs no room.
-  static_cast<void>(mmap(own->at, event::watch_ring_bytes(own->last + 1), PROT_READ | PROT_WRITE,
+  static_cast<void>(mmap(own.at, event::watch_ring_bytes(own.last + 1), PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0));
 }
 
@@ -139,19 +149,19 @@ uint16_t call_number(const OwnRing& ring, event::Domain domain, const char* name
 
 uint16_t CallNumber::look_up(event::Domain domain, const char* name, const char* version) {
   const uint64_t stay = g_stay.load(std::memory_order_acquire);
-  const OwnRing* const ring = kept_ring();
-  if (ring == nullptr) return 0;
-  const uint16_t number = call_number(*ring, domain, name, version);
+  const OwnRing ring = kept_ring();
+  if (ring.at == nullptr) return 0;
+  const uint16_t number = call_number(ring, domain, name, version);
   kept_.store((stay + 1) << 16 | number, std::memory_order_relaxed);
   return number;
 }
 
 void keep_object(const KeptObject& object) {
-  const OwnRing* const ring = kept_ring();
-  if (ring == nullptr || object.handle == nullptr) return;
+  const OwnRing ring = kept_ring();
+  if (ring.at == nullptr || object.handle == nullptr) return;
   const auto handle = reinterpret_cast<uint64_t>(object.handle);
   event::WatchObject* place = nullptr;
-  for (event::WatchObject& each : ring->at->objects) {
+  for (event::WatchObject& each : ring.at->objects) {
     uint32_t state = each.state.load(std::memory_order_acquire);
     if (state == event::WatchRow::kFree && each.state.compare_exchange_strong(state, event::WatchRow::kTaken)) {
       place = &each;
@@ -164,7 +174,7 @@ void keep_object(const KeptObject& object) {
     break;
   }
   if (place == nullptr) {
-    ring->at->header.lost_objects.fetch_add(1, std::memory_order_relaxed);
+    ring.at->header.lost_objects.fetch_add(1, std::memory_order_relaxed);
     return;
   }
   place->process = g_number;
@@ -179,9 +189,9 @@ void keep_object(const KeptObject& object) {
 }
 
 uint64_t KeptCall::write(const KeptFacts& facts) const {
-  const uint64_t end = ring_ticks(*ring_);
-  const uint64_t ticket = take_tickets(*ring_, 1);
-  event::WatchRecord& record = begin_record(*ring_, ticket);
+  const uint64_t end = ring_ticks(ring_);
+  const uint64_t ticket = take_tickets(ring_, 1);
+  event::WatchRecord& record = begin_record(ring_, ticket);
   record.start = start_;
   record.end = end;
   record.object = facts.object;
@@ -193,14 +203,16 @@ uint64_t KeptCall::write(const KeptFacts& facts) const {
   record.flags = facts.flags;
   record.result = static_cast<int16_t>(facts.result);
   publish(record, ticket);
+  g_last_ticket.store(ticket, std::memory_order_relaxed);
+  map_ahead(ring_, ticket);
   return ticket;
 }
 
 void keep_times(uint64_t of, int64_t start, uint64_t ns, uint64_t half_width) {
-  const OwnRing* const ring = kept_ring();
-  if (ring == nullptr || of == 0) return;
-  const uint64_t ticket = take_tickets(*ring, 1);
-  event::WatchRecord& record = begin_record(*ring, ticket);
+  const OwnRing ring = kept_ring();
+  if (ring.at == nullptr || of == 0) return;
+  const uint64_t ticket = take_tickets(ring, 1);
+  event::WatchRecord& record = begin_record(ring, ticket);
   record.start = static_cast<uint64_t>(start);
   record.end = static_cast<uint64_t>(start) + ns;
   record.of = of;
@@ -239,17 +251,17 @@ void keep_text(const OwnRing& ring, uint64_t ticket, std::string_view part) {
 }  // namespace
 
 uint64_t keep_marker(const KeptMarker& marker) {
-  const OwnRing* const ring = kept_ring();
-  if (ring == nullptr) return 0;
-  const uint64_t time = ring_ticks(*ring);
+  const OwnRing ring = kept_ring();
+  if (ring.at == nullptr) return 0;
+  const uint64_t time = ring_ticks(ring);
   const std::string_view text = marker.text;
   const size_t first = text.size() < event::kWatchMarkTextBytes ? text.size() : event::kWatchMarkTextBytes;
   const size_t rest = text.size() - first;
   auto more = static_cast<uint32_t>((rest + event::kWatchTextBytes - 1) / event::kWatchTextBytes);
   if (more > event::kWatchTextRecords) more = event::kWatchTextRecords;
   // Adjacent tickets, so that a reader finds the text behind its marker.
-  const uint64_t ticket = take_tickets(*ring, 1 + more);
-  event::WatchRecord& record = begin_record(*ring, ticket);
+  const uint64_t ticket = take_tickets(ring, 1 + more);
+  event::WatchRecord& record = begin_record(ring, ticket);
   record.start = time;
   memset(record.text, 0, sizeof record.text);
   if (marker.kind == WatchRecordKind::kStop)
@@ -265,8 +277,7 @@ uint64_t keep_marker(const KeptMarker& marker) {
   publish(record, ticket);
   for (uint32_t i = 0; i < more; ++i) {
     const size_t from = first + i * event::kWatchTextBytes;
-    keep_text(*ring, ticket + 1 + i,
-              {text.data() + from, std::min<size_t>(text.size() - from, event::kWatchTextBytes)});
+    keep_text(ring, ticket + 1 + i, {text.data() + from, std::min<size_t>(text.size() - from, event::kWatchTextBytes)});
   }
   return ticket;
 }

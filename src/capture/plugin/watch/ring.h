@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "capture/room/lines.h"
 #include "event/schema.h"
 #include "event/watch_ring.h"
 
@@ -20,18 +21,26 @@ extern constinit std::atomic<uint32_t> g_stay;  // sums.h
 /// A ring as this process has mapped it. Where one was, there is memory for as long as the process lives: a call that
 /// is still on its way when tacho leaves writes into pages that nobody reads.
 struct OwnRing {
-  event::WatchRing* at = nullptr;
-  uint64_t last = 0;  ///< its records - 1
-  bool tsc = false;   ///< as WatchRingHeader::tsc
+  event::WatchRing* at = nullptr;  ///< nullptr: nothing is kept
+  uint64_t last = 0;               ///< its records - 1
+  bool tsc = false;                ///< as WatchRingHeader::tsc
 };
-/// nullptr while nothing is kept. In a program that tacho starts it is set before the program's own code runs.
-extern constinit std::atomic<const OwnRing*> g_ring;
-inline const OwnRing* kept_ring() {
-  return g_ring.load(std::memory_order_acquire);
+/// The ring in one word, since it lies on a page: 0 while nothing is kept. In a program that tacho starts it is set
+/// before the program's own code runs.
+///   63               7       6        5                   0
+///   │ address / 128  │ tsc   │ records, as power of two   │
+extern constinit std::atomic<uint64_t> g_ring;
+inline OwnRing kept_ring() {
+  const uint64_t word = g_ring.load(std::memory_order_acquire);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the low bits of an address on a page are free
+  return {reinterpret_cast<event::WatchRing*>(word & ~uint64_t{127}), (uint64_t{1} << (word & 63)) - 1,
+          (word & 64) != 0};
 }
 inline bool keeps() {
-  return g_ring.load(std::memory_order_relaxed) != nullptr;
+  return g_ring.load(std::memory_order_relaxed) != 0;
 }
+/// About where the next record will be: the last ticket of this process, more or less.
+extern constinit std::atomic<uint64_t> g_last_ticket;
 
 /// Maps the ring beside the table of that path, if there is one. `process`: this process's place in the table.
 void open_ring(const char* table);
@@ -90,17 +99,19 @@ struct KeptFacts {
 class KeptCall {
  public:
   KeptCall() : ring_(kept_ring()) {
-    if (ring_ == nullptr) return;
+    if (ring_.at == nullptr) return;
+    await_line(&ring_.at->header.head);
+    await_line(&ring_.at->records[g_last_ticket.load(std::memory_order_relaxed) & ring_.last]);
     stay_ = g_stay.load(std::memory_order_relaxed);
-    start_ = ring_ticks(*ring_);
+    start_ = ring_ticks(ring_);
   }
   /// After the call. The record's ticket; 0 when nothing is kept, or tacho has left meanwhile.
   uint64_t end(const KeptFacts& facts) const { return kept() ? write(facts) : 0; }
-  bool kept() const { return ring_ != nullptr && stay_ == g_stay.load(std::memory_order_relaxed); }
+  bool kept() const { return ring_.at != nullptr && stay_ == g_stay.load(std::memory_order_relaxed); }
 
  private:
   uint64_t write(const KeptFacts& facts) const;
-  const OwnRing* ring_;
+  const OwnRing ring_;
   uint64_t start_ = 0;
   uint32_t stay_ = 0;
 };

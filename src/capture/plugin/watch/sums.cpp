@@ -26,6 +26,7 @@ TACHO_READ_OFTEN constinit event::WatchProcess* g_process = &g_no_place;
 TACHO_READ_OFTEN constinit std::atomic<uint32_t> g_stay{0};
 TACHO_READ_OFTEN constinit uint32_t g_turn = 0;
 TACHO_READ_OFTEN constinit std::atomic<bool> g_watched{false};
+constinit thread_local LaunchPlace t_launches = LaunchPlace::kUnknown;
 constinit bool g_late = false;
 constinit LockWord g_files{0};
 
@@ -176,6 +177,16 @@ void drop_table() {
   // In place of pages that are there, so it needs no room.
   static_cast<void>(mmap(g_table, sizeof(WatchTable), PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0));
+}
+
+void count_shared_launch() {
+  if (t_launches == LaunchPlace::kUnknown) {
+    // A forked child has no such thread if another one has forked.
+    static constinit std::atomic<bool> taken{false};
+    t_launches = taken.exchange(true, std::memory_order_relaxed) ? LaunchPlace::kShared : LaunchPlace::kOwn;
+    if (t_launches == LaunchPlace::kOwn) return count_launch();
+  }
+  g_process->launches.fetch_add(1, std::memory_order_relaxed);
 }
 
 void end_timing() {

@@ -5,15 +5,13 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "capture/room/lines.h"
 #include "capture/room/lock.h"
 #include "event/watch_table.h"
 
 namespace tacho::capture::watch {
 
 using event::WatchHeader, event::WatchKind, event::WatchLevel, event::WatchRow, event::WatchTable;
-
-// What each operation reads lies together: where the program has filled the caches, it waits for each line of memory.
-#define TACHO_READ_OFTEN __attribute__((section("tacho_often")))
 
 /// nullptr when tacho does not watch this process. Set before the program's own code runs.
 extern WatchTable* g_table;
@@ -123,10 +121,22 @@ inline bool to_be_timed(WatchRow& row, uint32_t& level) {
   const uint64_t count = row.count.load(std::memory_order_relaxed), next = row.next.load(std::memory_order_relaxed);
   return __builtin_expect(count >= next, 0) && is_due(row, count, next, level);
 }
+/// Where the calling thread counts launches of its process: a place of its own needs no locked instruction.
+enum class LaunchPlace : uint8_t { kUnknown, kOwn, kShared };
+__attribute__((tls_model("initial-exec"))) extern constinit thread_local LaunchPlace t_launches;
+inline void await_launch_place() {
+  await_line(t_launches == LaunchPlace::kOwn ? &g_process->own_launches : &g_process->launches);
+}
+void count_shared_launch();
+inline void count_launch() {
+  if (__builtin_expect(t_launches != LaunchPlace::kOwn, 0)) return count_shared_launch();
+  // One instruction: a handler of a signal may launch, too.
+  asm volatile("incq %0" : "+m"(g_process->own_launches)::"cc");
+}
 /// After the operation was accepted by the runtime.
 inline void count_operation(WatchRow& row, uint64_t bytes) {
   row.count.fetch_add(1, std::memory_order_relaxed);
-  if (row.kind <= WatchKind::kGraph) g_process->launches.fetch_add(1, std::memory_order_relaxed);
+  if (row.kind <= WatchKind::kGraph) count_launch();
   if (bytes == 0) return;
   row.bytes.fetch_add(bytes, std::memory_order_relaxed);
   if (row.kind == WatchKind::kCopy) g_process->bytes.fetch_add(bytes, std::memory_order_relaxed);

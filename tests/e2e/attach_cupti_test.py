@@ -1,6 +1,9 @@
-"""`tacho attach` in CUDA programs, on the stand-in for CUPTI: what is recorded."""
+"""`tacho attach` in CUDA programs, on the stand-in for CUPTI: what is recorded, and how CUPTI is left."""
 import os
 import re
+import signal
+import subprocess
+import time
 
 import attach_test
 import harness
@@ -71,6 +74,114 @@ class Cuda(Live):
             else:
                 self.assertEqual(kernels, [["0"]])
                 self.assertEqual(int(re.search(rf"(\d+) {silent}", info)[1]), int(lost[0][0]))
+        self.end(program)
+
+
+class Leaving(Live):
+    """`--leave-cupti finalized`: CUPTI is finalised where the program made and launched no graph since CUPTI came, and nowhere else. After a wrong
+    end the stand-in ends the program at the next launch of a graph, as driver 580 does."""
+
+    def attach_finalizing(self, program, during=lambda: None, kernels=3):
+        """Attaches once; what the trace says about CUPTI."""
+        tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "--overwrite", "-o", "a.tacho", "--duration", "0.5", "--leave-cupti", "finalized"],
+                                 cwd=self.folder)
+        self.addCleanup(tacho.kill)
+        self.wait_until(lambda: "tacho-cupti" in self.threads(program.pid) or tacho.poll() is not None)
+        during()
+        self.assertEqual(tacho.wait(timeout=60), 0)
+        info = " ".join(self.run_command(TACHO, "info", "a.tacho").stdout.decode().split())
+        self.assertIn("nothing was lost", info)
+        self.assertGreaterEqual(self.calls("kernel", "vecAdd(float*, int)", "a.tacho"), kernels)
+        said = re.findall(r"CUPTI was finalised|CUPTI stays[^.]*", info)
+        self.assertEqual(len(said), 1, info)
+        left = self.query("SELECT value FROM tacho.property WHERE key = 'cupti.left'")
+        self.assertEqual(left, [["finalized" if said[0] == "CUPTI was finalised" else "idle"]])
+        return said[0]
+
+    def graph(self, program, number=signal.SIGUSR1):
+        """The program launches a graph, or instantiates one (SIGUSR2), and goes on."""
+        program.send_signal(number)
+        time.sleep(0.1)
+        self.assertIsNone(program.poll(), "the program has ended")
+
+    def ends(self, program, finalized, clocks=1):
+        self.graph(program)
+        self.assertEqual(self.leftovers(program.pid), ([], [], []))
+        self.assertRegex(self.end(program), rf"\d+ launches, clock set {clocks} times, in use 0, finalised {finalized} times, wrongly 0$")
+
+    def test_again_and_again(self):
+        """Times are right, whether CUPTI forgets tacho's clock, which is set once in a process's life, or keeps it."""
+        for name, more in (("", {}), ("v2", {}), ("", {"FAKE_CUPTI_KEEPS_CLOCK": "1"})):
+            program = self.start_live(name, more=more)
+            for _ in range(4):
+                begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+                self.assertEqual(self.attach_finalizing(program), "CUPTI was finalised")
+                end = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+                first, last = map(int, self.query("SELECT min(start), max(start + duration) FROM tacho.dispatch")[0])
+                self.assertLess(begin, first)
+                self.assertLess(last, end)
+                self.assertLess(0.3e9, last - first)
+            self.ends(program, 4)
+
+    def test_a_graph_meanwhile_and_ever_after(self):
+        """Made or launched while tacho was there: it stays idle, then and in each later attach."""
+        for number in (signal.SIGUSR1, signal.SIGUSR2):
+            program = self.start_live()
+            self.assertEqual(self.attach_finalizing(program), "CUPTI was finalised")
+            self.assertIn("the program made or launched CUDA graphs while tacho was attached", self.attach_finalizing(program, lambda: self.graph(program, number)))
+            self.graph(program)
+            self.assertIn("an earlier attach left it idle", self.attach_finalizing(program))
+            self.ends(program, 1)
+
+    def test_graphs_while_tacho_is_away(self):
+        """They are none of CUPTI's business where it was finalised, and those of one that was left idle nobody has followed."""
+        program = self.start_live()
+        for _ in range(2):
+            self.assertEqual(self.attach_finalizing(program), "CUPTI was finalised")
+            self.graph(program)
+        self.ends(program, 2)
+        program = self.start_live()
+        self.attach(program, "--duration", "0.4")
+        self.assertIn("CUPTI stays in the program, idle, until the program ends: to", self.run_command(TACHO, "info", "a.tacho").stdout.decode())
+        self.graph(program)
+        self.assertIn("an earlier attach left it idle", self.attach_finalizing(program))
+        self.ends(program, 0)
+
+    def test_where_others_are_or_were(self):
+        """Several clients leave with their subscribers; where another client was first CUPTI is that one's."""
+        program = self.start_live("v3")
+        self.attach(program, "--duration", "0.4", "--leave-cupti", "finalized")
+        self.assertNotRegex(self.run_command(TACHO, "info", "a.tacho").stdout.decode(), "finali[sz]ed|CUPTI stays")
+        self.ends(program, 0, clocks=0)
+        program = self.start_live(more={"FAKE_CUPTI_REFUSES": "39"})
+        self.attach(program, "--duration", "0.4", "--leave-cupti", "finalized")
+        self.assertRegex(self.run_command(TACHO, "info", "a.tacho").stdout.decode(), "another profiler[^;]*already uses CUPTI")
+        self.ends(program, 0, clocks=0)
+
+    def test_one_that_cannot_be_finalised(self):
+        program = self.start_live(more={"FAKE_CUPTI_STAYS": "1"})
+        self.assertIn("was given: it refused", self.attach_finalizing(program))
+        self.ends(program, 0)
+
+    def test_launches_are_counted_anew(self):
+        """CUPTI numbers calls from 1 again once it was finalised."""
+        program = self.start_live()
+        for _ in range(3):
+            self.attach(program, "--for-launches", "50", "--leave-cupti", "finalized")
+            self.assertIn(self.calls("kernel", "vecAdd(float*, int)", "a.tacho"), (50, 51))
+        self.ends(program, 3)
+
+    def test_many_threads_that_launch(self):
+        program = self.start_live("", "live", "4")
+        kept = attach_test.Kept(program.pid)
+        for number in range(attach_test.ROUNDS):
+            self.assertEqual(self.attach_finalizing(program, kernels=20), "CUPTI was finalised")
+            kept.after(self, number)
+        self.ends(program, attach_test.ROUNDS)
+
+    def test_a_word_that_is_none(self):
+        program = self.start_live()
+        self.one_sentence(self.attach(program, "--leave-cupti", "gone", code=1), "--leave-cupti", "idle", "finalized")
         self.end(program)
 
 

@@ -151,6 +151,7 @@ int run_attach(int argc, char** argv) {
          "begin at this moment on every host: /10s is the next full ten seconds; or a time of the day, 14:30:05")
       .type_name("TIME");
   app.add_option("--for-launches", request.launches, "let go after this many launches of kernels").type_name("N");
+  options::declare(app, late_options(), request.trace, refusal);
   const options::Declared declared = options::declare(app, trace_options(), request.trace, refusal);
   if (const Status good = refuse_counters(argc, argv); !good) return complain(kBadInput, good.error().message);
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;

@@ -230,10 +230,24 @@ constexpr OptionRow<Request> kOptions[] = {
     {"--pool-size", choose_pool_size, "most shared memory between program and tacho (default 256M)", "SIZE"},
 };
 
+constexpr OptionRow<Request> kLateOptions[] = {
+    {"--leave-cupti",
+     [](Request& r, const std::string& text) -> Status {
+       target(r).finalize_cupti = text == "finalized";
+       return {};
+     },
+     "CUDA: how to leave CUPTI: idle, or finalized where the program made and launched no graph meanwhile", "HOW",
+     "idle finalized", shows_default("idle")},
+};
+
 }  // namespace
 
 std::span<const OptionRow<TraceRequest>> trace_options() {
   return kOptions;
+}
+
+std::span<const OptionRow<TraceRequest>> late_options() {
+  return kLateOptions;
 }
 
 std::span<const std::string_view> more_calls() {

@@ -29,6 +29,8 @@ struct TraceRequest {
 };
 
 std::span<const options::OptionRow<TraceRequest>> trace_options();
+/// Those beside them that only concern programs that were running before.
+std::span<const options::OptionRow<TraceRequest>> late_options();
 
 /// Derives the dependent parts of the request's Recording: sources from the kinds, stacks of launches from the sampler.
 /// Call it once, after parsing. Fails on options that contradict each other.

@@ -5,7 +5,8 @@
  *   client     uses CUPTI itself meanwhile   names  every kernel has its own name
  *   beside     uses CUPTI itself meanwhile, with a subscriber of its own, and counts its kernels
  *   live       loads the driver, prints "ready" and launches a kernel each millisecond, whether CUPTI is there or not, until
- *              SIGTERM; N is not used. Ends with its launches, how often CUPTI's clock was set and whether CUPTI is in use
+ *              SIGTERM, on N threads (1 where N is not given). SIGUSR1: launches a graph, too, SIGUSR2: instantiates one. Ends
+ *              with its launches, how often CUPTI's clock was set and it was finalised, and whether it is in use
  *   graphs     the same with launches of a graph that was made before
  *   burst      500 threads begin together and launch N kernels each   backed  the same, once tacho has 60 MiB ready */
 #include <dlfcn.h>
@@ -87,43 +88,74 @@ static int burst(long each) {
   return 1;
 }
 
-static volatile sig_atomic_t g_end;
+static volatile sig_atomic_t g_end, g_graph_launches, g_instantiations;
 static void on_end(int number) {
   (void)number;
   g_end = 1;
 }
-static int live(const char* function) {
+static void on_graph(int number) {
+  if (number == SIGUSR1)
+    g_graph_launches = 1;
+  else
+    g_instantiations = 1;
+}
+static int ask(void* cupti, const char* function) {
+  int (*get)(void) = cupti != NULL ? (int (*)(void))dlsym(cupti, function) : NULL;
+  return get != NULL ? get() : 0;
+}
+/* Launches of a thread; the first one, which gets a name, does what signals ask. */
+static void* live_thread(void* function) {
+  void* cupti = NULL;
   void (*launch)(const char*) = NULL;
   void (*complete)(void) = NULL;
-  int (*clocks)(void) = NULL;
-  int (*enabled)(void) = NULL;
   long launches = 0;
-  signal(SIGTERM, on_end);
-  if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) == NULL) return 6;
-  puts("ready");
-  fflush(stdout);
   for (; !g_end; ++launches) {
-    void* const cupti = launch == NULL ? dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD) : NULL;
-    if (cupti != NULL) {
-      launch = (void (*)(const char*))dlsym(cupti, function);
+    if (cupti == NULL && (cupti = dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD)) != NULL) {
+      launch = (void (*)(const char*))dlsym(cupti, function != NULL ? function : "fake_launch");
       complete = (void (*)(void))dlsym(cupti, "fake_complete");
-      clocks = (int (*)(void))dlsym(cupti, "fake_clocks");
-      enabled = (int (*)(void))dlsym(cupti, "fake_enabled");
     }
     if (launch != NULL) launch("_Z6vecAddPfi");
     if (complete != NULL && launches % 8 == 7) complete();
+    if (cupti != NULL && function != NULL && g_graph_launches) {
+      g_graph_launches = 0;
+      ((void (*)(const char*))dlsym(cupti, "fake_graph_launch"))("_Z6vecAddPfi");
+    }
+    if (cupti != NULL && function != NULL && g_instantiations) {
+      g_instantiations = 0;
+      ((void (*)(void))dlsym(cupti, "fake_graph_instantiate"))();
+    }
     usleep(1000);
   }
-  printf("%ld launches, clock set %d times, in use %d\n", launches, clocks != NULL ? clocks() : 0,
-         enabled != NULL ? enabled() : 0);
+  return (void*)launches;
+}
+static int live(const char* function, long threads) {
+  pthread_t others[16];
+  signal(SIGTERM, on_end);
+  signal(SIGUSR1, on_graph);
+  signal(SIGUSR2, on_graph);
+  if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) == NULL) return 6;
+  for (long i = 1; i < threads; ++i)
+    if (threads > 16 || pthread_create(&others[i], NULL, live_thread, NULL) != 0) return 7;
+  puts("ready");
+  fflush(stdout);
+  long launches = (long)live_thread((void*)function);
+  for (long i = 1; i < threads; ++i) {
+    void* more = NULL;
+    pthread_join(others[i], &more);
+    launches += (long)more;
+  }
+  void* const cupti = dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
+  printf("%ld launches, clock set %d times, in use %d, finalised %d times, wrongly %d\n", launches,
+         ask(cupti, "fake_clocks"), ask(cupti, "fake_enabled"), ask(cupti, "fake_finalized"),
+         ask(cupti, "fake_wrongly_finalized"));
   return 0;
 }
 
 int main(int argc, char** argv) {
   const char* const mode = argc > 1 ? argv[1] : "done";
   const long launches = argc > 2 ? atol(argv[2]) : 10;
-  if (strcmp(mode, "live") == 0) return live("fake_launch");
-  if (strcmp(mode, "graphs") == 0) return live("fake_graph_launch");
+  if (strcmp(mode, "live") == 0) return live("fake_launch", argc > 2 ? launches : 1);
+  if (strcmp(mode, "graphs") == 0) return live("fake_graph_launch", 1);
   const char* const injection = getenv("CUDA_INJECTION64_PATH");
   if (injection != NULL) {
     void* const library = dlopen(injection, RTLD_NOW);

@@ -99,8 +99,11 @@ EXPORT int cuptiGetResultString(int result, const char** text) {
 /* Callbacks of calls: cudaLaunchKernel's only. */
 typedef void (*callback_fn)(void*, int, uint32_t, const void*);
 static callback_fn g_callback;
-static int g_tells_launches, g_tells_graphs;
-static int g_graph_followed; /* 1: its kernels are recorded; 2: they were, and never will be again (CUPTI 13.0) */
+static int g_tells_launches, g_tells_graphs, g_tells_instantiations;
+/* Finalising: a graph that was launched while CUPTI was there is broken then, as on driver 580. */
+static int g_here, g_graph_bound, g_graph_broken, g_finalized, g_wrong;
+static __thread int t_at_exit; /* of a call of the driver's, in its callback */
+static int g_graph_followed;   /* 1: its kernels are recorded; 2: they were, and never will be again (CUPTI 13.0) */
 static void tell(int site, uint32_t correlation) {
   /* cudaLaunchKernel_v7000_params */
   static const struct {
@@ -121,7 +124,8 @@ static void tell(int site, uint32_t correlation) {
     uint64_t* data;
     uint32_t correlation;
   } call = {site, "cudaLaunchKernel_v7000", &given, NULL, NULL, NULL, 0, NULL, correlation};
-  if (g_callback && g_tells_launches) g_callback(NULL, 2, 211, &call);
+  const callback_fn callback = g_callback;
+  if (callback && g_tells_launches) callback(NULL, 2, 211, &call);
 }
 EXPORT int cuptiSubscribe(void** subscriber, void* callback, void* user) {
   (void)user;
@@ -131,7 +135,7 @@ EXPORT int cuptiSubscribe(void** subscriber, void* callback, void* user) {
   if (has_clients()) return 39;
 #endif
   if (g_subscribed) return 39;
-  g_subscribed = 1;
+  g_subscribed = g_here = 1;
   *subscriber = &g_subscribed;
   return 0;
 }
@@ -212,7 +216,14 @@ EXPORT int cuptiActivityGetNextRecord_v2(struct client* client, uint8_t* buffer,
   return client->used ? next_record(buffer, valid, record) : 1;
 }
 #endif
-static void tell_version_asked(void) {
+static uint32_t next_number(void) {
+  pthread_mutex_lock(&g_lock);
+  const uint32_t correlation = ++g_correlation;
+  pthread_mutex_unlock(&g_lock);
+  return correlation;
+}
+/* A call of the driver's, at its begin and at its end. */
+static void tell_driver_call(const char* function, uint32_t id, int site, uint32_t correlation) {
   struct {
     int site;
     const char* function;
@@ -223,8 +234,15 @@ static void tell_version_asked(void) {
     uint32_t context_id;
     uint64_t* data;
     uint32_t correlation;
-  } call = {0, "cuDriverGetVersion", NULL, NULL, NULL, NULL, 0, NULL, ++g_correlation};
-  if (g_callback) g_callback(NULL, 1, 15, &call);
+  } call = {site, function, NULL, NULL, NULL, NULL, 0, NULL, correlation};
+  const callback_fn callback = g_callback;
+  t_at_exit = site;
+  if (callback) callback(NULL, 1, id, &call);
+  t_at_exit = 0;
+}
+static void tell_version_asked(void) {
+  const uint32_t correlation = next_number();
+  for (int site = 0; site < 2; ++site) tell_driver_call("cuDriverGetVersion", 15, site, correlation);
 }
 EXPORT int cuptiEnableCallback(uint32_t on, void* subscriber, int domain, uint32_t id) {
   (void)subscriber;
@@ -235,6 +253,7 @@ EXPORT int cuptiEnableCallback(uint32_t on, void* subscriber, int domain, uint32
   }
   if (domain == 2 && id == 211) g_tells_launches = on != 0;
   if (domain == 1 && id == 514) g_tells_graphs = on != 0;
+  if (domain == 1 && id == 513) g_tells_instantiations = on != 0;
   return 0;
 }
 EXPORT int cuptiGetCallbackName(int domain, uint32_t id, const char** name) {
@@ -246,8 +265,8 @@ EXPORT int cuptiGetCallbackName(int domain, uint32_t id, const char** name) {
     *name = "cuDriverGetVersion";
     return 0;
   }
-  if (domain == 1 && id == 514) {
-    *name = "cuGraphLaunch";
+  if (domain == 1 && (id == 513 || id == 514)) {
+    *name = id == 514 ? "cuGraphLaunch" : "cuGraphInstantiateWithFlags";
     return 0;
   }
   if (domain == 1 && id == 307) {
@@ -403,8 +422,32 @@ EXPORT int cuptiActivityFlushAll(uint32_t flag) {
   pthread_mutex_unlock(&g_lock);
   return 0;
 }
+EXPORT int fake_finalized(void) {
+  return g_finalized;
+}
+/* How often it was done in a way in which real CUPTI may end the program. */
+EXPORT int fake_wrongly_finalized(void) {
+  return g_wrong;
+}
 EXPORT int cuptiFinalize(void) {
+  if (getenv("FAKE_CUPTI_STAYS")) return 999;
+  pthread_mutex_lock(&g_lock);
+  int held = 0;
+  for (size_t i = 0; i < g_buffer_count; ++i) held += g_buffers[i].memory != NULL;
+#ifdef WITH_SUBSCRIBERS
+  held += has_clients();
+#endif
+  g_wrong += !t_at_exit || g_subscribed || g_enabled != 0 || held != 0;
+  ++g_finalized;
+  g_graph_broken = g_graph_bound;
+  g_here = 0;
   g_enabled = 0;
+  g_tells_launches = g_tells_graphs = g_tells_instantiations = 0;
+  g_requested = NULL;
+  g_completed = NULL;
+  g_correlation = 0;
+  if (!getenv("FAKE_CUPTI_KEEPS_CLOCK")) g_timestamp = NULL;
+  pthread_mutex_unlock(&g_lock);
   return 0;
 }
 
@@ -462,9 +505,7 @@ EXPORT void fake_start(void) {
   pthread_mutex_unlock(&g_lock);
 }
 EXPORT void fake_launch(const char* name) {
-  pthread_mutex_lock(&g_lock);
-  const uint32_t correlation = ++g_correlation;
-  pthread_mutex_unlock(&g_lock);
+  const uint32_t correlation = next_number();
   tell(0, correlation);
   pthread_mutex_lock(&g_lock);
   const uint64_t start = now();
@@ -491,24 +532,21 @@ EXPORT void fake_launch(const char* name) {
   pthread_mutex_unlock(&g_lock);
   tell(1, correlation);
 }
+EXPORT void fake_graph_instantiate(void) {
+  const uint32_t correlation = next_number();
+  for (int site = 0; site < 2; ++site)
+    if (g_tells_instantiations) tell_driver_call("cuGraphInstantiateWithFlags", 513, site, correlation);
+}
 /* Launches a graph of one kernel. */
 EXPORT void fake_graph_launch(const char* name) {
-  pthread_mutex_lock(&g_lock);
-  const uint32_t correlation = ++g_correlation;
-  pthread_mutex_unlock(&g_lock);
+  const uint32_t correlation = next_number();
+  if (g_graph_broken) {
+    fprintf(stderr, "unspecified launch failure\n");
+    _exit(44);
+  }
+  if (g_here) g_graph_bound = 1;
   for (int site = 0; site < 2; ++site) {
-    struct {
-      int site;
-      const char* function;
-      const void* parameters;
-      void* result;
-      const char* symbol;
-      void* context;
-      uint32_t context_id;
-      uint64_t* data;
-      uint32_t correlation;
-    } call = {site, "cuGraphLaunch", NULL, NULL, NULL, NULL, 0, NULL, correlation};
-    if (g_callback && g_tells_graphs) g_callback(NULL, 1, 514, &call);
+    if (g_tells_graphs) tell_driver_call("cuGraphLaunch", 514, site, correlation);
     if (site == 1) continue;
     pthread_mutex_lock(&g_lock);
     uint8_t* at;

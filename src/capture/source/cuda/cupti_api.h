@@ -14,6 +14,8 @@ namespace tacho::capture::cuda {
 namespace abi = vendor::cupti;
 /// The kind of pool blocks that hold CUPTI's buffers.
 inline constexpr auto kBlocks = tape::BlockKind::kCupti;
+/// More than CUPTI has numbers of functions in one domain.
+inline constexpr uint32_t kCallbacks = 2048;
 
 // member, symbol, required, result and parameters
 #define TACHO_CUPTI_FUNCTIONS(F)                                                                            \
@@ -48,6 +50,7 @@ inline constexpr auto kBlocks = tape::BlockKind::kCupti;
   F(get_timestamp_v2, cuptiGetTimestamp_v2, false, (abi::Subscriber, uint64_t*))                            \
   F(enable_runtime_api_v2, cuptiActivityEnableRuntimeApi_v2, false, (abi::Subscriber, uint32_t, uint8_t))   \
   F(enable_driver_api_v2, cuptiActivityEnableDriverApi_v2, false, (abi::Subscriber, uint32_t, uint8_t))     \
+  F(finalize, cuptiFinalize, false, ())                                                                     \
   F(get_graph_id, cuptiGetGraphId, false, (void*, uint32_t*))                                               \
   F(get_graph_exec_id, cuptiGetGraphExecId, false, (void*, uint32_t*))                                      \
   F(get_graph_node_id, cuptiGetGraphNodeId, false, (void*, uint64_t*))
@@ -75,7 +78,7 @@ bool start_session();
 /// In a program that runs: starts a session if the process has loaded the CUDA driver and none runs.
 void start_late();
 /// Ends the session of start_late(): records that CUPTI holds go to the pool, all kinds and callbacks are off, CUPTI
-/// has no subscriber. It stays initialised: to finalise it would break graphs that the program has made meanwhile.
+/// has no subscriber. Whether it stays initialised: ending.h.
 void leave_late();
 /// In a child forked meanwhile, in which neither CUDA nor CUPTI works: forgets the session.
 void leave_in_child();

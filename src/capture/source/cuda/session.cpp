@@ -23,7 +23,9 @@
 #include "capture/room/say.h"
 #include "capture/source/cuda/buffers.h"
 #include "capture/source/cuda/cupti_api.h"
+#include "capture/source/cuda/ending.h"
 #include "capture/source/cuda/graphs.h"
+#include "capture/source/cuda/own_call.h"
 #include "capture/source/cuda/own_subscriber.h"
 #include "capture/source/sampler/counts.h"
 #include "capture/source/sampler/sampler.h"
@@ -356,39 +358,22 @@ void set_open(uint32_t gate, bool open, uint32_t correlation) {
   syscall(SYS_futex, &pool->enabled, FUTEX_WAKE, 1 << 20, nullptr, nullptr, 0);
 }
 
-constexpr uint32_t kCallbacks = 2048;
-
-// CUPTI's number of a call that the thread `g_asks_number` makes; earlier calls of the program have lower ones. 0 =
-// unknown.
-constinit std::atomic<pthread_t> g_asks_number{0};
+// CUPTI's number of a call that tacho makes; earlier calls of the program have lower ones. 0 = unknown.
 constinit std::atomic<uint32_t> g_number_now{0};
-
-uint32_t number_of_now() {
-  int version = 0;
-  using GetVersion = int (*)(int*);
-  const auto get = reinterpret_cast<GetVersion>(find_in_driver("cuDriverGetVersion"));
-  if (get == nullptr) return 0;
-  uint32_t callback = 0;
-  for (uint32_t id = 1; id < kCallbacks && callback == 0; ++id) {
-    const char* name = nullptr;
-    if (g_cupti.get_callback_name(abi::domain::kDriver, id, &name) == abi::kSuccess && name != nullptr &&
-        strcmp(name, "cuDriverGetVersion") == 0)
-      callback = id;
-  }
-  if (callback == 0 || g_cupti.enable_callback(1, g_subscriber, abi::domain::kDriver, callback) != abi::kSuccess)
-    return 0;
-  g_number_now.store(0, std::memory_order_relaxed);
-  g_asks_number.store(pthread_self());
-  get(&version);
-  g_asks_number.store(0);
-  g_cupti.enable_callback(0, g_subscriber, abi::domain::kDriver, callback);
-  return g_number_now.load(std::memory_order_relaxed);
-}
-
 // Launching calls are watched only when --start-on or --stop-on counts them.
 constinit uint64_t g_start_launch = 0, g_stop_launch = 0;
 // In a program that runs already, launches count from when their kernels are recorded.
 constinit std::atomic<bool> g_counts_launches{false};
+
+uint32_t number_of_now() {
+  g_number_now.store(0, std::memory_order_relaxed);
+  make_own_call(g_cupti, g_subscriber, [](const abi::CallbackData& call) {
+    g_number_now.store(call.correlation, std::memory_order_relaxed);
+    g_counts_launches.store(true, std::memory_order_release);
+    return true;
+  });
+  return g_number_now.load(std::memory_order_relaxed);
+}
 
 // The runtime launches through the driver: both calls come, with the same number.
 constinit std::atomic<uint32_t> g_counted[256] = {};
@@ -466,6 +451,9 @@ void write_parameters(bool driver, uint32_t id, const abi::CallbackData& call) {
 }
 
 void on_callback(void*, int domain, uint32_t id, const void* data) {
+  const bool is_call = domain == abi::domain::kRuntime || domain == abi::domain::kDriver;
+  if (is_call && see_own_call(*static_cast<const abi::CallbackData*>(data))) return;
+  see_graph_call(domain, id);
   if (!session_active()) return;
   if (domain == abi::domain::kResource) {
     if (id == abi::callback::kInitFinished) on_driver_ready();
@@ -481,13 +469,8 @@ void on_callback(void*, int domain, uint32_t id, const void* data) {
       }
     return;
   }
-  if (domain != abi::domain::kRuntime && domain != abi::domain::kDriver) return;
+  if (!is_call) return;
   const auto* const call = static_cast<const abi::CallbackData*>(data);
-  if (const pthread_t asks = g_asks_number.load(std::memory_order_relaxed);
-      __builtin_expect(asks != 0 && asks == pthread_self(), 0)) {
-    g_number_now.store(call->correlation, std::memory_order_relaxed);
-    return g_counts_launches.store(true, std::memory_order_release);
-  }
   if (call->site == abi::kEnter && sampler::g_launch_stacks.load(std::memory_order_relaxed) &&
       causes_work(call->function))
     sampler::launch_stack(call->correlation);
@@ -722,6 +705,7 @@ bool start_session() {
   g_start_launch = tape::pool()->start_launch;
   g_stop_launch = tape::pool()->stop_launch;
   if (!subscribe()) return false;
+  if (tape::attached_late() && !has_own_subscriber()) begin_to_follow_graphs(g_cupti, g_subscriber);
   g_pid = getpid();
   char text[64];
   snprintf(text, sizeof text, "%u", g_version);
@@ -818,24 +802,18 @@ void tell_silent_graphs() {
   tape::loss(event::Table::kDispatch, event::LossReason::kVendor, launches);
 }
 
-// A client of several leaves with its subscriber, and nothing of CUPTI's is left (docs/attach.md).
-void tell_what_stays() {
-  if (!has_own_subscriber())
-    tape::note(event::NoteSeverity::kInfo,
-               "CUPTI stays in the program, idle, until the program ends: to finalise it would break CUDA graphs. "
-               "Measured with CUPTI 13.0, loops of graphs are 3 to 11 % slower then, and loops of single launches that "
-               "the host can hardly keep up with about 13 %");
-}
-
 void end_session() {
-  tell_what_stays();
   // First no more records: CUPTI could never hand over all of those that a program makes meanwhile.
   apply_sources(0);
   for (const int kind : {abi::kind::kDevice, abi::kind::kContext, abi::kind::kStream, abi::kind::kName})
     g_cupti.activity_disable(kind);
   finish_work();
   tell_silent_graphs();
-  if (g_cupti.unsubscribe != nullptr && g_subscriber != nullptr) g_cupti.unsubscribe(g_subscriber);
+  // A client of several leaves with its subscriber, and nothing of CUPTI's is left (docs/attach.md).
+  if (!has_own_subscriber())
+    leave_cupti(g_cupti, g_subscriber, g_inside.load() != 0);
+  else
+    g_cupti.unsubscribe(g_subscriber);
   forget_own_subscriber();
   g_subscriber = nullptr;
   g_active.store(0);
@@ -901,6 +879,7 @@ void start_late() {
   g_active.store(0);
   g_subscriber = nullptr;
   g_graph_launches.store(0);
+  for (std::atomic<uint32_t>& number : g_counted) number.store(0, std::memory_order_relaxed);  // CUPTI may count anew
   g_stopped_at_number = false;
   g_driver_started = true;  // functions cannot be switched on one by one any more
   forget_buffers();

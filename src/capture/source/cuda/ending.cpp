@@ -1,0 +1,119 @@
+// Leaving CUPTI idle or finalised (ending.h).
+#include "capture/source/cuda/ending.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <atomic>
+
+#include "base/clock.h"
+#include "capture/source/cuda/own_call.h"
+#include "tape/writer.h"
+
+namespace tacho::capture::cuda {
+namespace {
+
+// Both in a process's life, for a graph may be launched at any time after.
+constinit std::atomic<bool> g_unfollowed{false};  // CUPTI was there while nobody followed the calls of graphs
+constinit std::atomic<uint64_t> g_graph_calls{0};
+constinit bool g_of_graphs[kCallbacks] = {};  // of the driver, through which the runtime works as well
+
+bool is_of_graphs(const char* function) {
+  const auto begins = [&](const char* with) { return strncmp(function, with, strlen(with)) == 0; };
+  return (begins("cuGraph") && !begins("cuGraphics")) || begins("cuStreamBeginCapture") || begins("cuStreamEndCapture");
+}
+
+struct Finalizing {
+  const Cupti* cupti;
+  abi::Subscriber subscriber;
+  bool tried;
+  abi::Result result;
+  int64_t ns;
+};
+constinit Finalizing g_finalizing{};
+
+// At the end of a call of ours, as NVIDIA's header recommends: no call of this thread is inside CUPTI then.
+bool finalize_at_exit(const abi::CallbackData& call) {
+  if (call.site != abi::kExit || g_graph_calls.load(std::memory_order_acquire) != 0) return true;
+  const int64_t begin = raw_now();
+  g_finalizing.tried = true;
+  g_finalizing.cupti->unsubscribe(g_finalizing.subscriber);
+  g_finalizing.result = g_finalizing.cupti->finalize();
+  g_finalizing.ns = raw_now() - begin;
+  return false;
+}
+
+constexpr const char* kCost =
+    "Measured with CUPTI 13.0, loops of graphs are 3 to 11 % slower then, and loops of single launches that the host "
+    "can hardly keep up with about 13 %";
+
+void tell_idle(const char* why) {
+  char line[640];
+  if (why == nullptr)
+    snprintf(line, sizeof line,
+             "CUPTI stays in the program, idle, until the program ends: to finalise it would break CUDA graphs. %s",
+             kCost);
+  else
+    snprintf(line, sizeof line,
+             "CUPTI stays in the program, idle, until the program ends, although --leave-cupti finalized was given: "
+             "%s. %s",
+             why, kCost);
+  tape::note(event::NoteSeverity::kInfo, line);
+  tape::define_property(event::Table::kProcess, 0, "cupti.left", "idle");
+}
+
+void tell_finalized() {
+  char line[160];
+  snprintf(line, sizeof line,
+           "CUPTI was finalised, as --leave-cupti finalized asks, in %.1f ms: the program's calls no longer go through "
+           "it",
+           static_cast<double>(g_finalizing.ns) * 1e-6);
+  tape::note(event::NoteSeverity::kInfo, line);
+  tape::define_property(event::Table::kProcess, 0, "cupti.left", "finalized");
+}
+
+// Null: nothing that tacho knows speaks against it.
+const char* why_not_finalize(const Cupti& cupti, bool busy) {
+  if (cupti.finalize == nullptr || cupti.unsubscribe == nullptr) return "this CUPTI has no function for it";
+  if (g_unfollowed.load(std::memory_order_acquire))
+    return "an earlier attach left it idle, and a graph that the program has launched since would break";
+  if (g_graph_calls.load(std::memory_order_acquire) != 0)
+    return "the program made or launched CUDA graphs while tacho was attached, and these would break";
+  if (busy) return "a call of tacho's into it has not returned";
+  return nullptr;
+}
+
+}  // namespace
+
+void begin_to_follow_graphs(const Cupti& cupti, abi::Subscriber subscriber) {
+  if (!tape::configuration().finalize_cupti) return g_unfollowed.store(true, std::memory_order_release);
+  for (uint32_t id = 1; id < kCallbacks; ++id) {
+    const char* name = nullptr;
+    g_of_graphs[id] = cupti.get_callback_name(abi::domain::kDriver, id, &name) == abi::kSuccess && name != nullptr &&
+                      is_of_graphs(name);
+    if (g_of_graphs[id] && cupti.enable_callback(1, subscriber, abi::domain::kDriver, id) != abi::kSuccess)
+      g_unfollowed.store(true, std::memory_order_release);
+  }
+}
+
+void see_graph_call(int domain, uint32_t id) {
+  if (domain == abi::domain::kDriver && id < kCallbacks && __builtin_expect(g_of_graphs[id], 0))
+    g_graph_calls.fetch_add(1, std::memory_order_release);
+}
+
+void leave_cupti(const Cupti& cupti, abi::Subscriber subscriber, bool busy) {
+  const bool wanted = tape::configuration().finalize_cupti;
+  const char* why = wanted ? why_not_finalize(cupti, busy) : nullptr;
+  g_finalizing = {&cupti, subscriber, false, abi::kSuccess, 0};
+  if (wanted && why == nullptr) {
+    const bool called = make_own_call(cupti, subscriber, finalize_at_exit);
+    if (g_finalizing.tried && g_finalizing.result == abi::kSuccess) return tell_finalized();
+    why = why_not_finalize(cupti, busy);  // the first graph may have come just now
+    if (why == nullptr) why = called ? "it refused" : "it does not tell of the call in which that is safe";
+  }
+  g_unfollowed.store(true, std::memory_order_release);
+  tell_idle(why);
+  if (cupti.unsubscribe != nullptr && !g_finalizing.tried) cupti.unsubscribe(subscriber);
+}
+
+}  // namespace tacho::capture::cuda

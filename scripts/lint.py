@@ -41,7 +41,7 @@ VERBS = frozenset("""
     call carry catch cite check choose claim clean clear clone close collect combine compare compile complete compress compute
     configure convert copy correct count cover create cut declare decode define delete derive describe detach detect disable
     divide document draw drop embed enable encode end enter escape evaluate exclude expand expect explain export extend extract fail
-    fetch fill find fit fix flatten flush fold follow forbid format free fuzz gather generate give group grow guard hand handle
+    fetch fill finalise find fit fix flatten flush fold follow forbid format free fuzz gather generate give group grow guard hand handle
     harden head indent
     hide hold honour ignore import include index inline insert install interpose introduce join judge keep label lay lead leave let
     lift limit link lint list load lock log look lower make map mark match measure mend merge mirror model move name normalise note

@@ -83,23 +83,10 @@ TACHO_READ_OFTEN constinit std::atomic<Context> g_newest_context{nullptr};  // o
 constinit GraphFunctions g_graph_functions = {};
 constinit BatchOperation g_barriers[kMostHeld] = {};
 
-// In a program that ran before tacho came, streams may be captured that tacho knows nothing of. While this lives, the
-// thread's own calls do not end such a capture (CU_STREAM_CAPTURE_MODE_RELAXED).
-class BesideCaptures {
- public:
-  BesideCaptures() : changes_(g_late && g_driver.cuThreadExchangeStreamCaptureMode != nullptr) {
-    if (changes_) changes_ = g_driver.cuThreadExchangeStreamCaptureMode(&mode_) == kSuccess;
-  }
-  ~BesideCaptures() {
-    if (changes_) g_driver.cuThreadExchangeStreamCaptureMode(&mode_);
-  }
-  BesideCaptures(const BesideCaptures&) = delete;
-  BesideCaptures& operator=(const BesideCaptures&) = delete;
-
- private:
-  int mode_ = 2;
-  bool changes_;
-};
+bool exchange_mode(int* mode) {
+  return g_driver.cuThreadExchangeStreamCaptureMode != nullptr &&
+         g_driver.cuThreadExchangeStreamCaptureMode(mode) == kSuccess;
+}
 
 Context current_context() {
   Context context = nullptr;
@@ -116,24 +103,20 @@ bool is_capturing(Stream stream, bool per_thread) {
   return ask(stream, &state) == kSuccess && state != 0;
 }
 
-// In a program that ran before tacho came: looks (age_captures()) until nothing that is counted is asked any more
-// whether its stream is being captured. A capture that tacho has not seen begin may last longer: whatever is to be
-// timed is always asked, and one that is found is waited for once more.
-// (The section begins with it, so that all of it lies in two lines.)
-alignas(128) TACHO_READ_OFTEN constinit std::atomic<uint32_t> g_unknown_captures{0};
-constexpr uint32_t kLooksForCaptures = 100;
+// The section begins with it, so that all of it lies in two lines.
+alignas(128) TACHO_READ_OFTEN constinit UnknownCaptures g_unknown_captures;
 
 uint64_t place_of(Stream stream, bool per_thread) {
   if (!g_driver.times()) return kNoPlace;
   if (g_late && is_capturing(stream, per_thread)) {
-    g_unknown_captures.store(kLooksForCaptures, std::memory_order_relaxed);
+    g_unknown_captures.begin();
     return kNoPlace;
   }
   return current_place();
 }
 bool create_event(uint64_t, Event* event) {
   constexpr unsigned kTimed = 0;  // CU_EVENT_DEFAULT
-  const BesideCaptures beside;
+  const BesideCaptures<exchange_mode> beside;
   return g_driver.cuEventCreate(event, kTimed) == kSuccess;
 }
 void destroy_event(Event event) {
@@ -145,7 +128,7 @@ bool record_event(Event event, Stream stream, bool per_thread) {
   return record(event, stream) == kSuccess;
 }
 EventState query_event(Event event) {
-  const BesideCaptures beside;
+  const BesideCaptures<exchange_mode> beside;
   const int state = g_driver.cuEventQuery(event);
   return state == kSuccess ? EventState::kEnded : state == kNotReady ? EventState::kPending : EventState::kFailed;
 }
@@ -267,8 +250,7 @@ void forget_context(Context context) {
 
 // Whether what is put into the stream now becomes a node of a graph rather than work.
 bool captured(Stream stream, bool per_thread) {
-  const bool unknown = g_unknown_captures.load(std::memory_order_relaxed) > 0;
-  return (unknown || g_timer.capturing()) && is_capturing(stream, per_thread);
+  return (g_unknown_captures.possible() || g_timer.capturing()) && is_capturing(stream, per_thread);
 }
 
 // Names
@@ -1094,13 +1076,12 @@ size_t driver_hooks(SlotHook* into) {
 }
 
 void age_captures() {
-  const uint32_t left = g_unknown_captures.load(std::memory_order_relaxed);
-  if (left > 0) g_unknown_captures.store(left - 1, std::memory_order_relaxed);
+  g_unknown_captures.age();
 }
 
 void begin_driver() {
   g_timer.begin_stay();
-  g_unknown_captures.store(kLooksForCaptures, std::memory_order_relaxed);
+  g_unknown_captures.begin();
   if (g_own == nullptr) return;
   const Guard guard(g_own->objects);
   g_kernels.clear();

@@ -12,6 +12,40 @@ bool is_own(const void* function);
 /// libc's dlsym, not this library's.
 void* real_dlsym(void* handle, const char* symbol);
 
+/// In a program that ran before tacho came, streams may be captured that tacho knows nothing of. While this lives, the
+/// thread's own calls do not end such a capture. `Exchange`: takes the mode in which a thread's calls meet captures and
+/// gives back the one before, false where the runtime cannot.
+template <bool (*Exchange)(int* mode)>
+class BesideCaptures {
+ public:
+  BesideCaptures() : changes_(g_late && Exchange(&mode_)) {}
+  ~BesideCaptures() {
+    if (changes_) Exchange(&mode_);
+  }
+  BesideCaptures(const BesideCaptures&) = delete;
+  BesideCaptures& operator=(const BesideCaptures&) = delete;
+
+ private:
+  int mode_ = 2;  // relaxed, in CUDA and in HIP
+  bool changes_;
+};
+
+/// Such a program: for how many looks (age()) whatever is counted is still asked whether its stream is being captured.
+/// A capture that tacho has not seen begin may last longer: what is to be timed is always asked, and when one is found,
+/// it begins again.
+class UnknownCaptures {
+ public:
+  void begin() { looks_.store(100, std::memory_order_relaxed); }
+  bool possible() const { return looks_.load(std::memory_order_relaxed) > 0; }
+  void age() {
+    const uint32_t left = looks_.load(std::memory_order_relaxed);
+    if (left > 0) looks_.store(left - 1, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<uint32_t> looks_{0};
+};
+
 /// What a call puts into a stream.
 struct WatchedOperation {
   WatchRow* row = nullptr;

@@ -131,26 +131,11 @@ bool undisturbed() {
   return pending == kSuccess || pending == kNotReady;
 }
 
-// As in cuda.cpp: in a program that ran before tacho came, streams may be captured that tacho knows nothing of. While
-// this lives, the thread's own calls do not end such a capture (hipStreamCaptureModeRelaxed).
-class BesideCaptures {
- public:
-  BesideCaptures() : changes_(g_late && g_hip.hipThreadExchangeStreamCaptureMode != nullptr) {
-    if (changes_) changes_ = settled(g_hip.hipThreadExchangeStreamCaptureMode(&mode_)) == kSuccess;
-  }
-  ~BesideCaptures() {
-    if (changes_) settled(g_hip.hipThreadExchangeStreamCaptureMode(&mode_));
-  }
-  BesideCaptures(const BesideCaptures&) = delete;
-  BesideCaptures& operator=(const BesideCaptures&) = delete;
-
- private:
-  int mode_ = 2;
-  bool changes_;
-};
-// Looks (age_hip_captures()) until nothing that is counted is asked any more whether its stream is being captured.
-constinit std::atomic<uint32_t> g_unknown_captures{0};
-constexpr uint32_t kLooksForCaptures = 100;
+bool exchange_mode(int* mode) {
+  return g_hip.hipThreadExchangeStreamCaptureMode != nullptr &&
+         settled(g_hip.hipThreadExchangeStreamCaptureMode(mode)) == kSuccess;
+}
+constinit UnknownCaptures g_unknown_captures;
 
 bool is_capturing(Stream stream, bool per_thread) {
   int state = 0;  // hipStreamCaptureStatusNone
@@ -168,7 +153,7 @@ uint64_t place_of_device(int device) {
 uint64_t place_of(Stream stream, bool per_thread) {
   if (!g_hip.times() || !undisturbed()) return kNoPlace;
   if (g_late && is_capturing(stream, per_thread)) {
-    g_unknown_captures.store(kLooksForCaptures, std::memory_order_relaxed);
+    g_unknown_captures.begin();
     return kNoPlace;
   }
   constexpr uintptr_t kNamed = 2;  // the default streams' names: 0, hipStreamLegacy, hipStreamPerThread
@@ -183,7 +168,7 @@ uint64_t readable_place() {
 }
 bool create_event(uint64_t place, Event* event) {
   const auto wanted = static_cast<int>(place - 1);
-  const BesideCaptures beside;
+  const BesideCaptures<exchange_mode> beside;
   int current = 0;
   if (settled(g_hip.hipGetDevice(&current)) != kSuccess) return false;
   if (current != wanted && settled(g_hip.hipSetDevice(wanted)) != kSuccess) return false;
@@ -202,7 +187,7 @@ bool record_event(Event event, Stream stream, bool per_thread) {
   return settled(record(event, stream)) == kSuccess;
 }
 EventState query_event(Event event) {
-  const BesideCaptures beside;
+  const BesideCaptures<exchange_mode> beside;
   const int state = settled(g_hip.hipEventQuery(event));
   return state == kSuccess ? EventState::kEnded : state == kNotReady ? EventState::kPending : EventState::kFailed;
 }
@@ -262,7 +247,7 @@ void read_at_exit() {
 // Whether what is put into the stream now becomes a node of a graph rather than work.
 bool captured(Stream stream, bool per_thread) {
   const bool known = g_timer.capturing();
-  if (__builtin_expect(!known && g_unknown_captures.load(std::memory_order_relaxed) == 0, 1)) return false;
+  if (__builtin_expect(!known && !g_unknown_captures.possible(), 1)) return false;
   // Behind an error that waits to be asked for, only a capture that is known is worth a call.
   return g_hip.times() && (known || undisturbed()) && is_capturing(stream, per_thread);
 }
@@ -711,13 +696,12 @@ size_t hip_hooks(SlotHook* into, size_t room) {
 }
 
 void age_hip_captures() {
-  const uint32_t left = g_unknown_captures.load(std::memory_order_relaxed);
-  if (left > 0) g_unknown_captures.store(left - 1, std::memory_order_relaxed);
+  g_unknown_captures.age();
 }
 
 void begin_hip() {
   g_timer.begin_stay();
-  g_unknown_captures.store(kLooksForCaptures, std::memory_order_relaxed);
+  g_unknown_captures.begin();
   if (g_own == nullptr) return;
   const Guard guard(g_own->objects);
   g_kernels.clear();

@@ -128,7 +128,8 @@ struct WatchProcess {
   std::atomic<uint32_t> closed_words;  ///< pointers to functions that are watched which tacho may not change
   /// Where it has its event::WatchPatches, in its memory; 0: nowhere.
   alignas(64) std::atomic<uint64_t> patches;
-  std::atomic<uint64_t> own_launches;  ///< those of its first thread that launches: it alone writes here
+  std::atomic<uint64_t> own_launches;      ///< those of its first thread that launches: it alone writes here
+  std::atomic<uint32_t> watched_children;  ///< that came while it was watched, and are watched as well; set by tacho
 };
 
 struct WatchHeader {

@@ -336,10 +336,17 @@ std::vector<std::string> watch_sentences(const WatchMoment& moment, bool at_the_
                       process.pid,
                       process.untimed_queues == 1 ? "a queue" : fmt::format("{} queues", process.untimed_queues),
                       process.untimed_queues == 1 ? "it" : "them"));
-    if (process.forks > 0)
-      say(fmt::format("Process {} forked {} meanwhile, which {} not watched.", process.pid,
-                      process.forks == 1 ? "a child" : fmt::format("{} children", process.forks),
-                      process.forks == 1 ? "is" : "are"));
+    if (process.forks > 0) {
+      std::string forked = fmt::format("Process {} forked {} meanwhile", process.pid,
+                                       process.forks == 1 ? "a child" : fmt::format("{} children", process.forks));
+      const uint32_t watched = process.watched_children;
+      if (watched == 0)
+        forked += fmt::format(", which {} not watched.", process.forks == 1 ? "is" : "are");
+      else
+        forked += fmt::format(". {} of its children {} watched as well, from when tacho found {}; others are not.",
+                              watched, watched == 1 ? "is" : "are", watched == 1 ? "it" : "them");
+      say(forked);
+    }
     if (process.closed_words > 0)
       say(fmt::format("Process {} has {} pointer{} to the driver's functions that may not be changed: calls by {} are "
                       "in no count.",

@@ -290,6 +290,7 @@ class RunningWatch {
       good =
           fail("it does not see the same files as process {} (containers); watch it by itself", targets_.front().pid);
     if (good) good = enter_one(target, segment);
+    if (good) segment.note_child_of(static_cast<uint32_t>(target.parent));
     return good ? fmt::format("watching process {} ({}), too", target.pid, target.name)
                 : fmt::format("process {} was left out: {}", target.pid, good.error().message);
   }

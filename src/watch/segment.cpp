@@ -34,6 +34,14 @@ uint32_t watched_domains(const event::WatchProcess& process) {
   return process.domains.load(std::memory_order_relaxed) & ~(uint32_t{1} << event::kWatchUnseen);
 }
 
+uint64_t launches_of(const event::WatchProcess& process) {
+  return value_of(process.launches) + value_of(process.own_launches);
+}
+// A child that was forked after its parent had begun to use a runtime has not begun anew.
+bool uses_a_device(const event::WatchProcess& process) {
+  return watched_domains(process) != 0 || launches_of(process) + value_of(process.bytes) > 0;
+}
+
 constexpr std::string_view kPrefix = "tacho-watch-";
 
 // Removes tables of this user that no tacho holds.
@@ -262,6 +270,12 @@ void WatchSegment::set_pid(uint32_t own, uint32_t pid) {
     }
 }
 
+void WatchSegment::note_child_of(uint32_t pid) {
+  for (event::WatchProcess& process : table_->processes)
+    if (process.pid.load(std::memory_order_acquire) == pid && process.ended.load(std::memory_order_relaxed) == 0)
+      process.watched_children.fetch_add(1, std::memory_order_relaxed);
+}
+
 uint64_t WatchSegment::patches_of(uint32_t pid) const {
   for (const event::WatchProcess& process : table_->processes)
     if (process.pid.load(std::memory_order_acquire) == pid && process.ended.load(std::memory_order_relaxed) == 0)
@@ -280,7 +294,7 @@ uint32_t WatchSegment::active() const {
   uint32_t active = 0;
   for (const event::WatchProcess& process : table_->processes) {
     if (process.pid.load(std::memory_order_relaxed) == 0) break;
-    if (watched_domains(process) != 0 && process.ended.load(std::memory_order_relaxed) == 0) ++active;
+    if (uses_a_device(process) && process.ended.load(std::memory_order_relaxed) == 0) ++active;
   }
   return std::max(active, 1u);
 }
@@ -329,13 +343,14 @@ WatchSnapshot WatchSegment::snapshot(double seconds) const {
     WatchedProcess one;
     one.pid = pid;
     one.name.assign(process.name, strnlen(process.name, sizeof process.name));
-    one.uses_devices = watched_domains(process) != 0;
+    one.uses_devices = uses_a_device(process);
     one.unseen_runtime = (process.domains.load(std::memory_order_relaxed) >> event::kWatchUnseen) != 0;
     one.ended = process.ended.load(std::memory_order_relaxed) != 0;
-    one.launches = value_of(process.launches) + value_of(process.own_launches);
+    one.launches = launches_of(process);
     one.copied_bytes = value_of(process.bytes);
     one.time_ns = value_of(process.time);
     one.forks = process.forks.load(std::memory_order_relaxed);
+    one.watched_children = process.watched_children.load(std::memory_order_relaxed);
     one.untimed_queues = process.untimed.load(std::memory_order_relaxed);
     one.closed_words = process.closed_words.load(std::memory_order_relaxed);
     snapshot.processes.push_back(std::move(one));

@@ -60,8 +60,8 @@ struct WatchedProcess {
   bool uses_devices = false, ended = false;
   bool unseen_runtime = false;  ///< it uses one that is watched only in programs that tacho starts
   uint64_t launches = 0, copied_bytes = 0;
-  uint64_t time_ns = 0;                                      ///< on devices, an estimate
-  uint32_t forks = 0, untimed_queues = 0, closed_words = 0;  ///< as event::WatchProcess
+  uint64_t time_ns = 0;                                                            ///< on devices, an estimate
+  uint32_t forks = 0, watched_children = 0, untimed_queues = 0, closed_words = 0;  ///< as event::WatchProcess
 };
 
 struct WatchSnapshot {
@@ -95,6 +95,8 @@ class WatchSegment {
   bool give_to(uint32_t user, uint32_t group) const;
   /// A process has entered itself by its number in its own namespace: it gets the one that tacho knows it by.
   void set_pid(uint32_t own, uint32_t pid);
+  /// A child of that process came while it was watched, and is watched as well. By the numbers that tacho knows.
+  void note_child_of(uint32_t pid);
   /// Where a process says that its event::WatchPatches are; 0: nowhere. By the number that tacho knows it by.
   uint64_t patches_of(uint32_t pid) const;
   const event::WatchTable& table() const { return *table_; }

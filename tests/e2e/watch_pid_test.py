@@ -496,6 +496,29 @@ class Cuda(Running):
                     self.assertLess(abs(often["total_ns"] / often["count"] - 1000), 50)
                     self.nothing_left(program)
 
+    def test_workers_that_are_forked_and_run_no_other_program(self):
+        """As servers and loaders of data have them: each counts as a process of its own."""
+        for before in (True, False):
+            with self.subTest("before tacho comes" if before else "meanwhile"):
+                program = self.driver("table")
+                program.ask("run 20")
+                worker = int(program.ask("worker")) if before else 0
+                watch = Watcher(self, program.pid, "--children", *self.OPTIONS)
+                if not before:
+                    worker = int(program.ask("worker"))
+                    while f"watching process {worker} (fake_steps), too" not in watch.said:
+                        watch.said += watch.process.stderr.readline()
+                program.ask("work 500")
+                program.ask("run 100")
+                moment = watch.end()
+                self.assertEqual({process["pid"]: process["launches"] for process in moment["processes"] if process["uses_devices"]}, {program.pid: 110, worker: 500})
+                self.assertEqual(sums(moment, "kernel"), {"often_1000": 600, "seldom_50000": 10})
+                forked = [note for note in moment["notes"] if "forked" in note]
+                self.assertEqual(forked, [] if before else [f"Process {program.pid} forked a child meanwhile. 1 of its children is watched as well, "
+                                                            "from when tacho found it; others are not."])
+                program.ask("work 5")  # when tacho has left
+                program.ask("work 5")
+
     def test_words_are_as_before(self):
         for way in self.WAYS:
             with self.subTest(way):

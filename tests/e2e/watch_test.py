@@ -492,6 +492,17 @@ class Cuda(Watch):
         moment, _ = self.watch_cuda("dlsym", "fork", 1000)
         self.assertEqual(self.sums(moment, "kernel"), {"often_1000": 2000})
 
+    def test_a_forked_worker_is_a_process_of_its_own(self):
+        program = subprocess.Popen([TACHO, "watch", "-q", "--output-format", "json", "-o", "w.jsonl", "--", self.DRIVER / "fake_steps", "table"], cwd=self.folder,
+                                   env={**os.environ, "LD_LIBRARY_PATH": str(self.DRIVER / "driver")}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        out, _ = program.communicate("run 20\nworker\nwork 500\nrun 100\n", timeout=60)
+        self.assertEqual(program.returncode, 0)
+        worker = int(out.split()[2])
+        moment = json.loads((self.folder / "w.jsonl").read_text().splitlines()[-1])
+        self.assertEqual(self.sums(moment, "kernel"), {"often_1000": 620, "seldom_50000": 12})
+        self.assertEqual([process["launches"] for process in moment["processes"] if process["pid"] != worker], [132])
+        self.assertEqual([(process["launches"], process["uses_devices"]) for process in moment["processes"] if process["pid"] == worker], [(500, True)])
+
     def test_contexts_that_go_with_events_pending(self):
         for mode in ("contexts", "green"):
             with self.subTest(mode):

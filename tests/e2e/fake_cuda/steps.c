@@ -5,6 +5,8 @@
  *   run N       N launches of one kernel, a tenth of another, copies and waits
  *   capture     captures 5 launches, answers "capturing", reads a line, captures 5 more and launches the graph 20 times
  *   fork N      a child makes N launches; it says whether it could
+ *   worker      makes a child that goes on: it does what "work" tells it. Answers with its number
+ *   work N      N launches by that child
  *   again N     gets cuLaunchKernel anew, by dlsym and cuGetProcAddress, keeps it on the heap, and makes N launches by each
  *   kept N      N launches by each of those
  *   exec        becomes another program
@@ -112,6 +114,23 @@ static void capture(void) {
   CU(instantiate, cuGraphInstantiateWithFlags)(&exec, graph, 0);
   for (int i = 0; i < 20; ++i) CU(graph, cuGraphLaunch)(exec, stream);
 }
+static int g_to_worker[2], g_from_worker[2];
+static long make_worker(void) {
+  if (pipe(g_to_worker) != 0 || pipe(g_from_worker) != 0) return 0;
+  const pid_t child = fork();
+  if (child != 0) return child;
+  close(g_to_worker[1]);
+  for (long count; read(g_to_worker[0], &count, sizeof count) == sizeof count;) {
+    for (long i = 0; i < count; ++i) launch(g_often, NULL);
+    if (write(g_from_worker[1], &count, sizeof count) != sizeof count) break;
+  }
+  _exit(0);
+}
+static void work(long count) {
+  if (write(g_to_worker[1], &count, sizeof count) != sizeof count ||
+      read(g_from_worker[0], &count, sizeof count) != sizeof count)
+    puts("there is no worker");
+}
 static Launch* g_again;
 static void kept(long count) {
   for (int i = 0; i < 2; ++i)
@@ -153,6 +172,11 @@ int main(int argc, char** argv) {
       waitpid(child, &status, 0);
       puts(status == 0 ? "the child launched" : "the child failed");
       continue;
+    } else if (strncmp(line, "worker", 6) == 0) {
+      printf("%ld\n", make_worker());
+      continue;
+    } else if (strncmp(line, "work", 4) == 0) {
+      work(count);
     } else if (strncmp(line, "again", 5) == 0) {
       again();
       kept(count);

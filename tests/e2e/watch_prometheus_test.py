@@ -242,10 +242,22 @@ class PromQL(Scraped):
                     optional = {"tacho_watch_cost_ratio", "tacho_watch_cost_ratio_high", "tacho_fills_total", "tacho_filled_bytes_total"}
                     self.assertEqual(names - families - optional, set())
                     answer = self.ask(query)
+                    # As Grafana asks: a point each second, and names of series by their labels.
+                    points = self.api("query_range", query=query, start=time.time() - 20, end=time.time(), step=1)
+                    self.assertEqual(points["resultType"], "matrix")
                     if names <= families:
                         self.assertTrue(answer)
+                        self.assertTrue(any(one["values"] for one in points["result"]))
+                        for label in re.findall(r"{{(\w+)}}", target["legendFormat"]):
+                            self.assertTrue(all(one["metric"].get(label) for one in points["result"]), label)
                     asked += 1
         self.assertGreater(asked, 8)
+        values = {}
+        for one in page["templating"]["list"]:
+            if one["type"] == "query":
+                series, label = re.fullmatch(r"label_values\((.+), (\w+)\)", one["query"]["query"]).groups()
+                values[one["name"]] = {each[label] for each in self.api("series", **{"match[]": series.replace("$job", ".*")})}
+        self.assertEqual(values, {"job": {"tacho"}, "instance": {urllib.parse.urlsplit(self.page).netloc}})
 
     def test_names_are_bounded(self):
         self.watch(f"{PROGRAM} dlsym many 3 5000 >/dev/null", patience=120)
@@ -259,6 +271,16 @@ class PromQL(Scraped):
 
 class Dashboard(unittest.TestCase):
     """What Grafana needs of a dashboard that people import."""
+    # Names as Grafana's schemas have them (grafana-foundation-sdk 0.0.21): it passes over what it does not know.
+    UNITS = {"short", "s", "Bps", "percentunit", "cps", "hertz", "watt", "bytes"}
+    OPTIONS = {"stat": {"graphMode", "colorMode", "justifyMode", "textMode", "wideLayout", "showPercentChange", "reduceOptions", "text", "orientation"},
+               "timeseries": {"timezone", "legend", "tooltip", "orientation"},
+               "heatmap": {"calculate", "calculation", "color", "filterValues", "rowsFrame", "showValue", "cellGap", "cellRadius", "cellValues", "yAxis", "legend",
+                           "tooltip", "exemplars", "selectionMode"}}
+    FIELDS = {"stat": set(), "heatmap": {"scaleDistribution", "hideFrom"},
+              "timeseries": {"drawStyle", "gradientMode", "lineWidth", "lineInterpolation", "fillOpacity", "showPoints", "pointSize", "axisPlacement", "axisLabel",
+                             "scaleDistribution", "stacking", "spanNulls", "hideFrom"}}
+    TARGET = {"datasource", "refId", "expr", "legendFormat", "range", "instant", "format", "editorMode", "interval", "exemplar", "hide"}
 
     def test_form(self):
         page = json.loads(DASHBOARD.read_text())
@@ -280,8 +302,14 @@ class Dashboard(unittest.TestCase):
                 continue
             self.assertEqual(panel["datasource"], {"type": "prometheus", "uid": "${datasource}"})
             self.assertEqual(len({one["refId"] for one in panel["targets"]}), len(panel["targets"]))
+            defaults = panel["fieldConfig"]["defaults"]
+            self.assertIn(defaults["unit"], self.UNITS)
+            self.assertEqual(set(panel["options"]) - self.OPTIONS[panel["type"]], set(), panel["title"])
+            self.assertEqual(set(defaults.get("custom", {})) - self.FIELDS[panel["type"]], set(), panel["title"])
             for target in panel["targets"]:
                 self.assertEqual(target["datasource"], panel["datasource"])
+                self.assertEqual(set(target) - self.TARGET, set(), panel["title"])
+                self.assertEqual((target["format"], target["range"], target["instant"]), ("heatmap" if panel["type"] == "heatmap" else "time_series", True, False))
 
 
 if __name__ == "__main__":

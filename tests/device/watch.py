@@ -389,7 +389,7 @@ def has_proton():
     return subprocess.run([sys.executable, "-c", "import triton.profiler"], capture_output=True).returncode == 0
 
 
-def measure_cost(tacho, out, seconds, rounds):
+def measure_cost(tacho, out, seconds, rounds, loops):
     cores = ",".join(str(core) for core in sorted(os.sched_getaffinity(0))[2:4])
     # The program sleeps half of the time here, which the governor takes for time without cost.
     prefix, file = watched(tacho, out, "watch_cost.jsonl", 1, BUDGET / 2, [])
@@ -402,7 +402,7 @@ def measure_cost(tacho, out, seconds, rounds):
     print(f"on cores {cores}; Proton {'is' if 'Proton' in others else 'is not'} here")
     print(f"{'loop':<12} {'nothing':>10}   {'tacho watch / nothing':<34}" + "".join(f"{name + ' / nothing':<30}" for name in others))
     counts, wrong = collections.Counter(), 0
-    for loop in LOOPS:
+    for loop in loops:
         def run(program, scale, loop=loop):
             if program is watch:
                 counts[loop] += scaled(loop, scale)
@@ -721,6 +721,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("."))
     parser.add_argument("--seconds", type=float, default=18)
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--loops", type=lambda text: text.split(","), default=LOOPS, help="of cost: " + ", ".join(LOOPS))
     parser.add_argument("sections", nargs="*")
     arguments = parser.parse_args()
     pin(arguments.cores)
@@ -735,7 +736,7 @@ def main():
     tacho = arguments.build / "bin" / "tacho"
     wrong = 0
     sections = {"events": measure_events, "counts": lambda: measure_counts(tacho, arguments.out), "times": lambda: measure_times(tacho, arguments.out, 10, 6),
-                "governor": lambda: measure_governor(tacho, arguments.out, 25), "budget": lambda: measure_budget(tacho, arguments.out, 12), "cost": lambda: measure_cost(tacho, arguments.out, arguments.seconds, arguments.rounds)}
+                "governor": lambda: measure_governor(tacho, arguments.out, 25), "budget": lambda: measure_budget(tacho, arguments.out, 12), "cost": lambda: measure_cost(tacho, arguments.out, arguments.seconds, arguments.rounds, arguments.loops)}
     for name in arguments.sections or sections:
         print(f"== {name}", flush=True)
         begin = time.monotonic()

@@ -73,13 +73,13 @@ def measure_file(tacho, out):
     return wrong
 
 
-def measure_cost(tacho, out, seconds):
+def measure_cost(tacho, out, seconds, loops):
     cores = ",".join(str(core) for core in sorted(os.sched_getaffinity(0))[2:4])
     prefix, _ = watch.watched(tacho, out, "watch_keep.jsonl", 1, watch.BUDGET / 2, [])
     keeping = [*prefix[:-1], "--keep", "30s", "--"]
     programs = {"nothing": watch.Program([], cores), "watch": watch.Program(prefix, cores), "keep": watch.Program(keeping, cores)}
     wrong = 0
-    for loop in LOOPS:
+    for loop in loops:
         for program in programs.values():
             program.time(loop, 0.3)
         block = 0.03 / programs["nothing"].time(loop, 0.3) * 0.3
@@ -113,13 +113,14 @@ def main():
     parser.add_argument("--build", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("."))
     parser.add_argument("--seconds", type=float, default=12)
+    parser.add_argument("--loops", type=lambda text: text.split(","), default=LOOPS, help="of cost: " + ", ".join(LOOPS))
     parser.add_argument("--fixed", action="store_true")
     parser.add_argument("sections", nargs="*")
     arguments = parser.parse_args()
     if arguments.fixed:
         return fixed()
     tacho = arguments.build / "bin" / "tacho"
-    sections = {"file": lambda: measure_file(tacho, arguments.out), "cost": lambda: measure_cost(tacho, arguments.out, arguments.seconds)}
+    sections = {"file": lambda: measure_file(tacho, arguments.out), "cost": lambda: measure_cost(tacho, arguments.out, arguments.seconds, arguments.loops)}
     wrong = 0
     for name in arguments.sections or sections:
         print(f"== {name}", flush=True)

@@ -2,7 +2,7 @@
 # `tacho watch --keep` on this machine's NVIDIA GPU: what keeping costs loops of PyTorch beside nothing and tacho watch alone, how soon a
 # file is there after SIGUSR1, whether it has each launch, and whether its kernels ran between their launch and the wait for them.
 # Needs a build (TACHO_BUILD, default ../../build) and a Python with a torch for CUDA.
-#   watch_keep.sh [file|cost]...     OUT: folder for results (default .)            about two minutes
+#   watch_keep.sh [file|cost]... [--loops tiny,eager] [--seconds S]     OUT: folder for results (default .)            about two minutes
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=${TACHO_BUILD:-$here/../../build}

@@ -2,6 +2,7 @@
 """Files of torch.profiler with one planted fault each, on an H100, an A100 and an MI300X: findings name exactly that fault and where
 in the program it is, and nothing in the same program without it."""
 import json
+import random
 
 from harness import Case, TACHO, main
 from torch_file import BF16, FLOAT, GPUS, H100, HALF, TorchFile, train
@@ -238,6 +239,57 @@ class Operators(Planted):
             with file.op(name, [[32, 64, 112, 112], [64, 1, 3, 3]] + [[]] * 7, [HALF, HALF] + [""] * 7, values):
                 file.kernel("conv_depthwise2d_forward_kernel", 2 * 2 * 32 * 64 * 112 * 112 / file.gpu.bandwidth / 0.2 * 1e6, 8192)
         self.below(plant, "made of only one channel")
+
+
+class SlowDown(Planted):
+    """A clock that falls, without readings of it."""
+
+    @staticmethod
+    def several(factor, steps=12):
+        """`factor(step, name)`: how many times as long a kernel takes."""
+        def make(gpu):
+            file, step, noise, run = TorchFile(gpu), [0], random.Random(7), TorchFile.run
+
+            def slowed(category, name, us, *arguments, **named):
+                run(file, category, name, us * noise.uniform(0.99, 1.01) * factor(step[0], name), *arguments, **named)
+            file.run = slowed
+            for step[0] in range(steps):
+                with file.step(step[0]):
+                    for _ in range(4):
+                        for columns in (4096, 8192):
+                            file.mm(8192, 4096, columns)
+                        file.mm(8192, 4096, 1024, kernel="Cijk_Alik_Bljk_BBS_BH_MT128x128x64_MI16x16x16x1_" if gpu.hip else
+                                "sm80_xmma_gemm_bf16bf16_bf16f32_f32_nn_n_tilesize128x64x64")
+                        file.add_([8192, 4096])
+                        file.elementwise("aten::gelu", [8192, 4096])
+                        file.softmax([8192, 1024])
+            return file
+        return make
+
+    @staticmethod
+    def product(name):
+        return "gemm" in name or "Cijk" in name
+
+    def test_a_clock_that_falls(self):
+        self.names(self.several(lambda step, name: 1.35 if step >= 5 and self.product(name) else 1), "kernels-slow-down",
+                   said=[" on, 3 kernels on GPU 0 take 1.35 times as long", "; 3 others take as long as before: the clock went down by about 26 %"])
+        self.names(self.several(lambda step, name: 1.15 if step >= 8 else 1), "kernels-slow-down",
+                   said=["6 kernels on GPU 0 take 1.15 times as long", "went down by about 13 %"])
+        self.names(self.several(lambda step, name: 1.3 if step == 1 else 1, steps=2), "kernels-slow-down", said=["went down by about 23 %"])
+
+    def test_a_slow_step(self):
+        self.names(self.several(lambda step, name: 1.5 if step == 6 else 1), "kernels-slow-down", said=["From ", "went down by about 33 %"])
+
+    def test_no_clock_that_falls(self):
+        noise = random.Random(3)
+        self.names(self.several(lambda step, name: noise.uniform(0.8, 1.25)))
+        steps = [noise.uniform(0.97, 1.04) for _ in range(12)]
+        self.names(self.several(lambda step, name: steps[step]))
+        self.names(self.several(lambda step, name: 1.5 if step < 2 else 1))  # warming up
+        # One kernel alone, and each by another factor: what they work on has changed.
+        self.names(self.several(lambda step, name: 1.3 if step >= 5 and "softmax" in name else 1))
+        factors = {"256x256": 1.2, "128x128x64_f": 1.2, "n_tilesize128x128": 1.2, "Functor": 2.4, "softmax": 1.9}
+        self.names(self.several(lambda step, name: 1 if step < 5 else next((by for part, by in factors.items() if part in name), 1.6)), also=["operators-below-roof"])
 
 
 class Host(Planted):

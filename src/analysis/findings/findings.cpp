@@ -258,6 +258,8 @@ class Judge {
     out.model = rule.model;
     out.refuted_by = rule.refuted_by;
     out.advice.assign(rule.advice.begin(), rule.advice.end());
+    if (const auto lines = subject.lines.find(rule.spans); lines != subject.lines.end())
+      out.evidence.insert(out.evidence.end(), lines->second.begin(), lines->second.end());
     if (const auto spans = subject.spans.find(rule.spans); spans != subject.spans.end())
       for (const Stretch& stretch : spans->second) {
         FindingSpan& span = out.spans.emplace_back(FindingSpan{stretch.from, stretch.to, {}});

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/time/slow_stretches.h"
+
 namespace tacho::analysis {
 
 /// GPU time of operators that have something in common.
@@ -31,10 +33,11 @@ struct OperatorRoofs {
   std::string bound;                 ///< "memory"
   std::vector<std::string> lines;    ///< one for each of the costliest, with its causes
   std::vector<bool> near_peak = {};  ///< by row of table kernel: it reaches most of the roof
-  OperatorShare converting;          ///< matrix operators that change type or layout of their inputs: that time
-  OperatorShare single;              ///< matrix products of 32-bit numbers, where the device has a faster type
-  OperatorShare few_rows;            ///< matrix products that read their weights for few rows
-  OperatorShare unfused;             ///< attention that writes its scores to memory
+  std::vector<SlowStretch> slow = {};  ///< by launches and shapes
+  OperatorShare converting;            ///< matrix operators that change type or layout of their inputs: that time
+  OperatorShare single;                ///< matrix products of 32-bit numbers, where the device has a faster type
+  OperatorShare few_rows;              ///< matrix products that read their weights for few rows
+  OperatorShare unfused;               ///< attention that writes its scores to memory
 };
 
 }  // namespace tacho::analysis

@@ -2,11 +2,13 @@
 #include "analysis/findings/quantities.h"
 
 #include <algorithm>
+#include <span>
 
 #include "analysis/memory/faults.h"
 #include "analysis/operators/places.h"
 #include "analysis/stacks/own_code.h"
 #include "analysis/time/run_facts.h"
+#include "analysis/time/slow_stretches.h"
 #include "base/format.h"
 #include "base/saturating.h"
 #include "base/text/demangle.h"
@@ -162,6 +164,13 @@ constexpr Quantity kQuantities[] = {
     {"slow-readings", "Readings under 85 % of the highest", "count", kDevice},
     {"clock-mean", "Mean clock while the device was busy", "MHz", kDevice},
     {"clock-highest", "Highest clock read", "MHz", kDevice},
+    {"slowed-when", "When kernels take longer", "word", kDevice},
+    {"slowed-time", "Kernels in it that take longer", "ns", kDevice},
+    {"slowed-lost", "What they take longer", "ns", kDevice},
+    {"slowed-factor", "How many times as long they take", "word", kDevice},
+    {"slowed-clock", "How far the clock would have fallen", "%", kDevice},
+    {"slowed-kinds", "Launches with the same shapes that take longer", "count", kDevice},
+    {"slowed-others", "What the other kernels do", "word", kDevice},
     {"memory-used", "Most memory in use", "bytes", kDevice},
     {"memory", "Memory of the device", "bytes", kDevice},
 
@@ -231,6 +240,7 @@ class Filler {
   }
   void word(std::string_view slug, std::string text) { subject_.words[slug] = std::move(text); }
   void spans(std::string_view slug, const Worst& worst) { subject_.spans[slug] = worst.kept(); }
+  void lines(std::string_view slug, std::vector<std::string> lines) { subject_.lines[slug] = std::move(lines); }
   /// Whether so few gaps say nothing about a longer run: no if there are more than `few`, undecided if they take 1 ms
   /// and a hundredth of the run, else yes.
   void few(std::string_view slug, const GapSum& gaps, int64_t few, int64_t run) {
@@ -442,6 +452,30 @@ void fill_readings(Filler& fill, const DeviceActivity& device) {
   }
 }
 
+// Kernels that take longer together, where no reading tells the clock. `origin`: what times are counted from.
+void fill_slow(Filler& fill, std::span<const SlowStretch> all, size_t number, const DeviceActivity& device,
+               int64_t origin) {
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const SlowStretch& each) { return each.device == number; });
+  const bool any = found != all.end() && device.clock_readings == 0;
+  fill.time("slowed-lost", any ? found->lost : 0);
+  if (!any) return;
+  const auto at = [&](int64_t ns) { return report::format_duration(static_cast<double>(ns - origin)); };
+  fill.word("slowed-when", found->to_the_end ? fmt::format("from {} on", at(found->from))
+                                             : fmt::format("from {} to {}", at(found->from), at(found->to)));
+  fill.time("slowed-time", found->time);
+  fill.word("slowed-factor", fmt::format("{:.2f}", found->factor));
+  fill.exact("slowed-clock", 100 * (1 - 1 / found->factor));
+  fill.count("slowed-kinds", found->kinds);
+  fill.word("slowed-others", found->same == 0   ? std::string()
+                             : found->same == 1 ? std::string("; another takes as long as before")
+                                                : fmt::format("; {} others take as long as before", found->same));
+  Worst worst;
+  worst.add({found->from, found->to, found->lost, found->track, 0});
+  fill.spans("slowed", worst);
+  fill.lines("slowed", found->lines);
+}
+
 // Idle time in what the host did by the names of ranges and functions.
 void fill_works(Filler& fill, const Activity& activity, const DeviceActivity& device) {
   const DeviceActivity::IdleIn& loading = device.idle_while(HostWork::kLoading);
@@ -466,7 +500,8 @@ void fill_works(Filler& fill, const Activity& activity, const DeviceActivity& de
 }
 
 // `run`: its length, ns.
-Subject device_subject(const trace::Trace& trace, const Activity& activity, const DeviceActivity& device, int64_t run) {
+Subject device_subject(const trace::Trace& trace, const Activity& activity, const DeviceActivity& device,
+                       std::span<const SlowStretch> slow, int64_t run, int64_t origin) {
   Subject subject;
   subject.kind = SubjectKind::kDevice;
   subject.text = device.text;
@@ -480,6 +515,7 @@ Subject device_subject(const trace::Trace& trace, const Activity& activity, cons
   fill_occupancy(fill, trace, device);
   fill_works(fill, activity, device);
   fill_readings(fill, device);
+  fill_slow(fill, slow, DeviceNumbers(trace).device(device.row), device, origin);
   return subject;
 }
 
@@ -689,8 +725,15 @@ Result<std::vector<Subject>> measure(const trace::Trace& trace, const FindOption
   std::vector<Subject> subjects(1);
   TACHO_TRY(run_subject(trace, activity, options, subjects[0], remarks));
   TACHO_ASSIGN(const walk::Span run, walk::run_span(trace));
+  std::vector<SlowStretch> slow;
+  if (options.operators) {
+    slow = options.operators->slow;
+  } else {
+    TACHO_ASSIGN(slow, slow_stretches(trace));
+  }
+  const int64_t origin = walk::timeline_span(trace).first;
   for (const DeviceActivity& device : activity.devices)
-    subjects.push_back(device_subject(trace, activity, device, run.length()));
+    subjects.push_back(device_subject(trace, activity, device, slow, run.length(), origin));
   for (const ProcessActivity& process : activity.processes)
     if (process.calls > 0 || process.launches > 0) subjects.push_back(process_subject(trace, activity, process));
   if (trace.rows(Table::kAllocation) > 0) {

@@ -39,6 +39,7 @@ struct Subject {
   std::map<std::string_view, Measured> values;
   std::map<std::string_view, std::string> words;
   std::map<std::string_view, std::vector<Stretch>> spans;
+  std::map<std::string_view, std::vector<std::string>> lines;  ///< of evidence, by the name of the spans
 };
 
 /// The run comes first. `remarks` gets sentences about what makes times doubtful.

@@ -269,7 +269,14 @@ class InTree {
 Result<std::optional<OperatorRoofs>> operator_roofs(const trace::Trace& trace) {
   if (trace.aggregated() || trace.rows(Table::kOperatorInput) <= 1) return std::nullopt;
   KernelsOfNodes visited;
-  TACHO_ASSIGN(const OperatorTree tree, analysis::operator_tree(trace, visited.visitor(), nullptr, true));
+  analysis::LaunchTimes times(trace);
+  analysis::OperatorVisitor visitor = visited.visitor();
+  visitor.kernel = [&, of_nodes = std::move(visitor.kernel)](const analysis::OperatorKernel& kernel,
+                                                             const analysis::OperatorCall* call) {
+    of_nodes(kernel, call);
+    times.add(kernel.track, kernel.dim, call == nullptr ? 0 : call->node, kernel.start, kernel.duration);
+  };
+  TACHO_ASSIGN(const OperatorTree tree, analysis::operator_tree(trace, visitor, nullptr, true));
   const auto kernels = visited.of(tree);
   TACHO_ASSIGN(const Efficiency efficiency, efficiency_of(trace, tree, kernels));
   if (efficiency.rows.empty()) return std::nullopt;
@@ -285,6 +292,8 @@ Result<std::optional<OperatorRoofs>> operator_roofs(const trace::Trace& trace) {
         time_text(static_cast<double>(out.gpu)), 100 * out.part,
         time_text(static_cast<double>(tree.whole.ns - tree.nodes[0].work.ns)));
   }
+  times.join([&](uint32_t node) { return node < tree.nodes.size() ? tree.nodes[node].inputs : 0; });
+  out.slow = times.find();
   out.near_peak.resize(static_cast<size_t>(trace.rows(Table::kKernel)));
   below_roof(trace, efficiency, out);
   single_precision(efficiency, efficiency.product.empty() ? nullptr : products.named(efficiency.product), out);

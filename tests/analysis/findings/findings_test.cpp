@@ -718,6 +718,47 @@ TEST(Findings, WhatOperatorsNeedNotDo) {
   expect_state(planted.find(), "converting-operators", "not judged");
 }
 
+// `factor`: by how much kernels take longer, by their number and the step; three kernels, 20 steps.
+Findings slowed(const std::function<double(int kernel, int step)>& factor, event::DeviceKind kind, bool telemetry) {
+  Planted planted({.kind = kind});
+  for (int step = 0; step < 20; ++step)
+    for (int kernel = 0; kernel < 4; ++kernel)
+      for (int i = 0; i < 2; ++i)
+        planted.launch(std::llround(static_cast<double>((20 + 10 * kernel) * kUs) * factor(kernel, step)),
+                       {.name = kernel < 2    ? "gemm"
+                                : kernel == 2 ? "conv"
+                                              : "add",
+                        .grid = (1 + kernel) << 16});
+  if (telemetry) {
+    const int64_t clock = planted.writer().dimension(row::Track{.kind = event::TrackKind::kCounter,
+                                                                .native = 1,
+                                                                .name = planted.writer().string("Core Clock"),
+                                                                .category = planted.writer().string("telemetry.gpu")});
+    for (int64_t at = kMs; at < planted.now; at += 100 * kUs)
+      planted.writer().add(row::Reading{.track = clock, .start = at, .value = std::bit_cast<int64_t>(1800.0)});
+  }
+  return planted.find();
+}
+
+TEST(Findings, KernelsSlowDown) {
+  const auto drop = [](int kernel, int step) { return kernel < 3 && step >= 12 ? 1.25 : 1.0; };
+  const Findings found = slowed(drop, event::DeviceKind::kGpu, false);
+  expect_state(found, "kernels-slow-down", "found");
+  const TraceFinding& finding = *finding_of(found, "kernels-slow-down");
+  EXPECT_NE(finding.sentence.find("3 kernels on GPU 0 take 1.25 times as long"), std::string::npos) << finding.sentence;
+  EXPECT_NE(finding.sentence.find("another takes as long as before"), std::string::npos) << finding.sentence;
+  // 8 steps of two launches each: a quarter of 20, 30 and 40 us.
+  EXPECT_NEAR(static_cast<double>(finding.saves->second), 16 * 22'500, 1000);
+  EXPECT_NEAR(static_cast<double>(finding.spans.at(0).from - found.from), 12 * 2 * 140e3, 100e3);
+  // Readings of the clock tell more; a CPU's clock is not this rule's; one kernel is none.
+  expect_state(slowed(drop, event::DeviceKind::kGpu, true), "kernels-slow-down", "silent");
+  expect_state(slowed(drop, event::DeviceKind::kCpu, false), "kernels-slow-down", "silent");
+  const auto one = [](int kernel, int step) { return kernel == 2 && step >= 12 ? 1.25 : 1.0; };
+  expect_state(slowed(one, event::DeviceKind::kGpu, false), "kernels-slow-down", "silent");
+  const auto faster = [](int, int step) { return step < 12 ? 1.25 : 1.0; };
+  expect_state(slowed(faster, event::DeviceKind::kGpu, false), "kernels-slow-down", "silent");
+}
+
 TEST(Findings, LateRank) {
   const auto run = [](int64_t waited, int64_t collectives) {
     Planted planted;

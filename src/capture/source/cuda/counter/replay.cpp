@@ -128,7 +128,7 @@ struct Tools {
   void *compare, *sweep, *chase;
   Address sweep_buffer, flags;
   size_t sweep_bytes, flag_bytes;
-  L2 l2;
+  vendor::rm::Gpu l2;
   void* cubin;  // of a module that is loaded to empty the caches of instructions and constants
   size_t cubin_bytes;
   bool by_driver;  // that works, and the kernel driver empties the L2
@@ -282,7 +282,7 @@ bool load_nothing(const Tools& tools) {
   return g_driver.module_unload(module) == 0 && loaded;
 }
 void give_back(Tools& tools) {
-  close_l2(tools.l2);
+  vendor::rm::close_gpu(tools.l2);
   if (tools.cubin != nullptr) munmap(tools.cubin, tools.cubin_bytes);
   tools.cubin = nullptr;
 }
@@ -291,7 +291,7 @@ void give_back(Tools& tools) {
 bool driver_empties(Tools& tools, int device) {
   char pci[64] = {};
   if (tools.chase == nullptr || tools.sweep_bytes < (size_t{kChased} << 12) || g_driver.device_address == nullptr ||
-      g_driver.device_address(pci, sizeof pci, device) != 0 || open_l2(pci, tools.l2) != nullptr)
+      g_driver.device_address(pci, sizeof pci, device) != 0 || vendor::rm::open_gpu(pci, tools.l2) != nullptr)
     return false;
   Address from = tools.sweep_buffer, to = tools.sweep_buffer + tools.sweep_bytes;
   void* arguments[] = {&from, &to};

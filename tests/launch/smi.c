@@ -1,6 +1,8 @@
 /* Stand-ins for the management libraries, built three times: NVML, AMD_SMI, ROCM_SMI. Two GPUs; the second is lost after
- * SMI_LOST readings (environment), SMI_FAIL=1: the library does not start. */
+ * SMI_LOST readings (environment), SMI_FAIL=1: the library does not start, SMI_USER=PID:GPU: that process uses that GPU,
+ * and the GPUs have unique ids. */
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +45,29 @@ int nvmlSystemGetDriverVersion(char* text, unsigned size) {
 #define GPU(d) ((long)(uintptr_t)(d)-1)
 #define ALIVE(d) \
   if (lost(GPU(d))) return 15
+int nvmlDeviceGetUUID(void* d, char* text, unsigned size) {
+  if (getenv("SMI_USER") == NULL) return 3;
+  const int b = (int)GPU(d) + 1;
+  snprintf(text, size, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b, b, b, b, b, b, b,
+           b, b, b, b, b, b, b, b, b);
+  return 0;
+}
+struct process {
+  unsigned pid;
+  unsigned long long memory;
+  unsigned gpu_instance, compute_instance;
+};
+int nvmlDeviceGetComputeRunningProcesses_v3(void* d, unsigned* count, struct process* processes) {
+  const char* const user = getenv("SMI_USER");
+  const char* const gpu = user != NULL ? strchr(user, ':') : NULL;
+  if (gpu == NULL || atol(gpu + 1) != GPU(d) || *count == 0) {
+    *count = 0;
+    return 0;
+  }
+  *count = 1;
+  processes[0] = (struct process){.pid = (unsigned)atol(user)};
+  return 0;
+}
 int nvmlDeviceGetUtilizationRates(void* d, unsigned* rates) {
   ++g_reads;
   ALIVE(d);

@@ -207,6 +207,10 @@ NvidiaStatus inspect_nvidia() {
       for (int at = 0; at < 16; ++at)
         device.uuid += fmt::format("{}{:02x}", at == 4 || at == 6 || at == 8 || at == 10 ? "-" : "", uuid[at]);
     }
+    int (*get_address)(char*, int, int) = nullptr;
+    char address[64] = {};
+    if (function(get_address, "cuDeviceGetPCIBusId") && get_address(address, sizeof address - 1, handle) == 0)
+      device.pci = address;
     status.devices.push_back(std::move(device));
   }
   if (status.devices.empty())

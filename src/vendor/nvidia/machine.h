@@ -11,6 +11,7 @@ namespace tacho::vendor {
 
 struct NvidiaDevice {
   std::string name, uuid;
+  std::string pci;  // "0000:1b:00.0"
   int multiprocessors = 0;
   int capability_major = 0, capability_minor = 0;
   uint64_t memory_bytes = 0;

@@ -205,4 +205,49 @@ std::unique_ptr<GpuMonitor> nvml_monitor(std::vector<std::string>& problems) {
   return Nvml::make(problems);
 }
 
+std::vector<std::string> nvml_gpus_of(std::span<const pid_t> processes) {
+  struct Process {  // nvmlProcessInfo_t of the functions' second and third version
+    unsigned pid;
+    unsigned long long memory;
+    unsigned gpu_instance, compute_instance;
+  };
+  static_assert(sizeof(Process) == 24);
+  std::vector<std::string> uuids, problems;
+  const std::unique_ptr<Library> library = Library::open("TACHO_NVML", {"libnvidia-ml.so.1"}, problems);
+  if (library == nullptr) return uuids;
+  int (*init)() = nullptr;
+  int (*shutdown)() = nullptr;
+  int (*count)(unsigned*) = nullptr;
+  int (*handle)(unsigned, void**) = nullptr;
+  int (*uuid)(void*, char*, unsigned) = nullptr;
+  int (*running)(void*, unsigned*, Process*) = nullptr;
+  library->find(init, "nvmlInit_v2");
+  library->find(shutdown, "nvmlShutdown");
+  library->find(count, "nvmlDeviceGetCount_v2");
+  library->find(handle, "nvmlDeviceGetHandleByIndex_v2");
+  library->find(uuid, "nvmlDeviceGetUUID");
+  library->find(running, "nvmlDeviceGetComputeRunningProcesses_v3");
+  if (running == nullptr) library->find(running, "nvmlDeviceGetComputeRunningProcesses_v2");
+  if (init == nullptr || shutdown == nullptr || count == nullptr || handle == nullptr || uuid == nullptr ||
+      running == nullptr || init() != 0)
+    return uuids;
+  unsigned gpus = 0;
+  if (count(&gpus) != 0) gpus = 0;
+  for (unsigned i = 0; i < gpus && i < 256; ++i) {
+    void* device = nullptr;
+    char text[128] = {};
+    std::vector<Process> found(1024);
+    unsigned size = static_cast<unsigned>(found.size());
+    if (handle(i, &device) != 0 || uuid(device, text, sizeof text) != 0 || running(device, &size, found.data()) != 0)
+      continue;
+    found.resize(std::min<size_t>(size, found.size()));
+    if (std::any_of(found.begin(), found.end(), [&](const Process& process) {
+          return std::find(processes.begin(), processes.end(), static_cast<pid_t>(process.pid)) != processes.end();
+        }))
+      uuids.emplace_back(text);
+  }
+  shutdown();
+  return uuids;
+}
+
 }  // namespace tacho::vendor

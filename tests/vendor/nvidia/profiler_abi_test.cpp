@@ -4,15 +4,21 @@
 #if __has_include(<cupti_range_profiler.h>)
 #include <cupti.h>
 #include <cupti_pcsampling.h>
+#if __has_include(<cupti_pmsampling.h>)
+#include <cupti_pmsampling.h>
+#include <cupti_target.h>
+#endif
 #include <cupti_profiler_host.h>
 #include <cupti_profiler_target.h>
 #include <cupti_range_profiler.h>
 
 #include "vendor/nvidia/cupti_host.h"
+#include "vendor/nvidia/cupti_pm.h"
 #include "vendor/nvidia/cupti_range.h"
 #include "vendor/nvidia/cupti_sampling.h"
 
 namespace host = tacho::vendor::cupti::host;
+namespace pm = tacho::vendor::cupti::pm;
 namespace range = tacho::vendor::cupti::range;
 namespace sampling = tacho::vendor::cupti::sampling;
 
@@ -88,6 +94,34 @@ TEST(CuptiHeaders, SamplingStructures) {
   EXPECT_EQ(sampling::kContinuous, static_cast<uint32_t>(CUPTI_PC_SAMPLING_COLLECTION_MODE_CONTINUOUS));
   EXPECT_EQ(sampling::kParsed, static_cast<uint32_t>(CUPTI_PC_SAMPLING_OUTPUT_DATA_FORMAT_PARSED));
 }
+#if __has_include(<cupti_pmsampling.h>)
+TEST(CuptiHeaders, PmSamplingStructures) {
+  SAME_SIZE(pm::ChipName, pm::kSizeOf, CUpti_Device_GetChipName_Params);
+  SAME_SIZE(pm::Availability, pm::kSizeOf, CUpti_PmSampling_GetCounterAvailability_Params);
+  SAME_SIZE(pm::PmEnable, pm::kSizeOf, CUpti_PmSampling_Enable_Params);
+  SAME_SIZE(pm::PmObject, pm::kSizeOf, CUpti_PmSampling_Disable_Params);
+  SAME_SIZE(pm::PmObject, pm::kSizeOf, CUpti_PmSampling_Start_Params);
+  SAME_SIZE(pm::PmObject, pm::kSizeOf, CUpti_PmSampling_Stop_Params);
+  SAME_SIZE(pm::PmSetConfig, pm::kSizeOf, CUpti_PmSampling_SetConfig_Params);
+  SAME_SIZE(pm::PmImageSize, pm::kSizeOf, CUpti_PmSampling_GetCounterDataSize_Params);
+  SAME_SIZE(pm::PmImageInitialize, pm::kSizeOf, CUpti_PmSampling_CounterDataImage_Initialize_Params);
+  SAME_SIZE(pm::Decode, pm::kSizeOf, CUpti_PmSampling_DecodeData_Params);
+  SAME_SIZE(pm::PmDataInfo, pm::kSizeOf, CUpti_PmSampling_GetCounterDataInfo_Params);
+  SAME_SIZE(pm::SampleInfo, pm::kSizeOf, CUpti_PmSampling_CounterData_GetSampleInfo_Params);
+  SAME_FIELD(pm::PmSetConfig, config, CUpti_PmSampling_SetConfig_Params, pConfig);
+  SAME_FIELD(pm::PmSetConfig, interval, CUpti_PmSampling_SetConfig_Params, samplingInterval);
+  SAME_FIELD(pm::PmSetConfig, append, CUpti_PmSampling_SetConfig_Params, hwBufferAppendMode);
+  SAME_FIELD(pm::PmImageSize, most, CUpti_PmSampling_GetCounterDataSize_Params, maxSamples);
+  SAME_FIELD(pm::PmImageInitialize, bytes, CUpti_PmSampling_CounterDataImage_Initialize_Params, counterDataSize);
+  SAME_FIELD(pm::Decode, overflow, CUpti_PmSampling_DecodeData_Params, overflow);
+  SAME_FIELD(pm::PmDataInfo, completed, CUpti_PmSampling_GetCounterDataInfo_Params, numCompletedSamples);
+  SAME_FIELD(pm::SampleInfo, start, CUpti_PmSampling_CounterData_GetSampleInfo_Params, startTimestamp);
+  EXPECT_EQ(pm::kPmSampling, CUPTI_PROFILER_TYPE_PM_SAMPLING);
+  EXPECT_EQ(pm::kByClock, CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_SYSCLK_INTERVAL);
+  EXPECT_EQ(pm::kByTime, CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL);
+  EXPECT_EQ(pm::kImageFull, CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL);
+}
+#endif
 #else
 TEST(CuptiHeaders, Absent) {
   GTEST_SKIP() << "no CUDA headers with the range profiler on this machine";

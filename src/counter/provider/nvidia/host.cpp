@@ -13,6 +13,7 @@
 
 #include "base/format.h"
 #include "vendor/nvidia/cupti_host.h"
+#include "vendor/nvidia/cupti_pm.h"
 #include "vendor/nvidia/machine.h"
 
 namespace tacho::counter::nvidia {
@@ -114,13 +115,14 @@ Result<std::vector<std::string>> Host::chips() {
   return std::vector<std::string>(chips.names, chips.names + chips.count);
 }
 
-Result<std::unique_ptr<Host>> Host::open(const std::string& chip, std::span<const uint8_t> availability) {
+Result<std::unique_ptr<Host>> Host::open(const std::string& chip, std::span<const uint8_t> availability, Use use) {
   TACHO_TRY(need_library());
   std::unique_ptr<Host> host(new Host);
   host->chip_ = chip;
   host->availability_.assign(availability.begin(), availability.end());
+  host->use_ = use;
   abi::HostInitialize initialize{};
-  initialize.type = abi::kRangeProfiler;
+  initialize.type = use == Use::kSamples ? vendor::cupti::pm::kPmSampling : abi::kRangeProfiler;
   initialize.chip = host->chip_.c_str();
   initialize.availability = host->availability_.empty() ? nullptr : host->availability_.data();
   if (const int result = call(library_once().initialize, initialize); result != 0)
@@ -144,19 +146,30 @@ Result<std::vector<MetricInfo>> Host::base_metrics(bool properties) const {
     metrics.type = type;
     if (const int result = call(library_once().base_metrics, metrics); result != 0)
       return fail("CUPTI does not list the metrics of {}: {}", chip_, text_of(result));
-    for (size_t i = 0; i < metrics.count; ++i) list.push_back({metrics.names[i], {}, {}, type});
+    for (size_t i = 0; i < metrics.count; ++i) list.push_back({metrics.names[i], {}, {}, {}, type});
   }
   if (properties)
     for (MetricInfo& metric : list) {
-      abi::Properties about{};
-      about.object = object_;
-      about.name = metric.name.c_str();
-      if (call(library_once().properties, about) != 0) continue;
-      if (about.description != nullptr) metric.description = about.description;
-      if (about.unit != nullptr) metric.unit = about.unit;
+      const int type = metric.type;
+      metric = about(metric.name);
+      metric.type = type;
     }
   std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return list;
+}
+
+MetricInfo Host::about(const std::string& metric) const {
+  MetricInfo info;
+  info.name = metric;
+  abi::Properties about{};
+  about.object = object_;
+  about.name = info.name.c_str();
+  if (call(library_once().properties, about) != 0) return info;
+  if (about.description != nullptr) info.description = about.description;
+  if (about.unit != nullptr) info.unit = about.unit;
+  if (about.dimension != nullptr) info.dimension = about.dimension;
+  info.type = about.type;
+  return info;
 }
 
 std::vector<std::string> Host::submetrics(const MetricInfo& base) const {
@@ -175,10 +188,14 @@ std::vector<std::string> Host::submetrics(const MetricInfo& base) const {
 
 // CUPTI never removes metrics from a host object, so queries and configurations each need a new object.
 Result<Host::Config> Host::config(std::span<const std::string> metrics) const {
-  TACHO_ASSIGN(const std::unique_ptr<Host> fresh, open(chip_, availability_));
+  TACHO_ASSIGN(const std::unique_ptr<Host> fresh, open(chip_, availability_, use_));
+  return fresh->configure(metrics);
+}
+
+Result<Host::Config> Host::configure(std::span<const std::string> metrics) {
   std::vector<const char*> names = pointers(metrics);
   abi::AddMetrics add{};
-  add.object = fresh->object_;
+  add.object = object_;
   add.names = names.data();
   add.count = names.size();
   if (const int result = call(library_once().add_metrics, add); result != 0) {
@@ -188,12 +205,12 @@ Result<Host::Config> Host::config(std::span<const std::string> metrics) const {
   }
   Config config;
   abi::ConfigImageSize size{};
-  size.object = fresh->object_;
+  size.object = object_;
   if (const int result = call(library_once().image_size, size); result != 0)
     return fail("CUPTI cannot plan {} metrics on {}: {}", metrics.size(), chip_, text_of(result));
   config.image.resize(size.bytes);
   abi::ConfigImage image{};
-  image.object = fresh->object_;
+  image.object = object_;
   image.bytes = config.image.size();
   image.image = config.image.data();
   abi::Passes passes{};
@@ -208,7 +225,7 @@ Result<Host::Config> Host::config(std::span<const std::string> metrics) const {
 
 bool Host::knows(const std::string& metric) const {
   // Only adding a metric checks the rollup as well. A rejected metric leaves no trace in the object.
-  const auto fresh = open(chip_, availability_);
+  const auto fresh = open(chip_, availability_, use_);
   if (!fresh) return false;
   const char* name = metric.c_str();
   abi::AddMetrics add{};

@@ -14,6 +14,7 @@
 #include "decode/decoder.h"
 #include "launch/perf_sampler.h"
 #include "launch/recording.h"
+#include "launch/run/device_samples.h"
 #include "launch/run/window.h"
 #include "tape/pool.h"
 
@@ -29,7 +30,9 @@ inline double thread_cpu_s() {
 /// Drains the pool in its own thread until stop().
 class DrainThread {
  public:
-  DrainThread(tape::Pool& pool, trace::TraceWriter& writer, Telemetry& telemetry, std::unique_ptr<PerfSampler> perf)
+  /// `samples` may be nullptr.
+  DrainThread(tape::Pool& pool, trace::TraceWriter& writer, Telemetry& telemetry, std::unique_ptr<PerfSampler> perf,
+              DeviceSamples* samples = nullptr)
       : pool_(pool),
         writer_(writer),
         telemetry_(telemetry),
@@ -37,6 +40,7 @@ class DrainThread {
         grower_(std::in_place, pool),
         decoder_(writer, clocks_),
         perf_(std::move(perf)),
+        samples_(samples),
         outside_(writer, decoder_),
         window_(pool.header()) {
     clocks_.add(sample_clocks());
@@ -69,8 +73,13 @@ class DrainThread {
     const uint64_t taken = drainer_.pass([this](const tape::Piece& piece) { decoder_.piece(piece); }, final);
     bytes_.fetch_add(taken, std::memory_order_relaxed);
     // After the pool: libtacho.so's facts about a process come first.
+    if (perf_ != nullptr || samples_ != nullptr) window_.follow(clocks_);
+    if (samples_ != nullptr)
+      samples_->deliver(writer_, [this](int64_t begin, int64_t end) {
+        return window_.at(begin, tape::source_bit::kAll) == Window::State::kOpen &&
+               window_.at(end, tape::source_bit::kAll) == Window::State::kOpen;
+      });
     if (perf_ != nullptr) {
-      window_.follow(clocks_);
       int64_t unknown = 0;
       const auto wanted = [&](int64_t time) {
         const Window::State state = window_.at(time, tape::source_bit::kSample);
@@ -81,8 +90,8 @@ class DrainThread {
         writer_.lose(0, event::Table::kSample, event::LossReason::kPoolFull, static_cast<int64_t>(lost));
       // The pool had no room for all changes of recording.
       if (unknown != 0) writer_.lose(0, event::Table::kSample, event::LossReason::kPoolFull, unknown);
-      window_.forget(raw_now() - kLatest);
     }
+    if (perf_ != nullptr || samples_ != nullptr) window_.forget(raw_now() - kLatest);
     return taken;
   }
   void loop() {
@@ -125,6 +134,7 @@ class DrainThread {
   std::optional<tape::Grower> grower_;
   decode::Decoder decoder_;
   std::unique_ptr<PerfSampler> perf_;
+  DeviceSamples* const samples_;
   decode::OutsideStacks outside_;
   Window window_;
   std::atomic<bool> stopping_{false};

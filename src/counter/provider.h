@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "launch/launcher.h"
+#include "launch/run/device_samples.h"
 #include "metric/catalog/architecture.h"
 
 namespace tacho::counter {
@@ -169,7 +170,8 @@ struct PcSampling {
   uint64_t interval = 0;  ///< between two samples, in that unit; 0 = a default
 };
 
-struct SampledRun;  // sampled_run.h
+struct SampledRun;     // sampled_run.h
+struct SampleRequest;  // device_samples.h
 
 struct CollectRequest {
   std::vector<std::string> command;
@@ -273,6 +275,13 @@ class Provider {
   virtual tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const PassPlan& plan,
                                                              const CollectRequest& request,
                                                              Observer& observer) const = 0;
+  /// Sets up sampling of whole devices beside programs (device_samples.h). nullptr where the provider cannot, or has no
+  /// device here: `none` then gets the reason, if there is one that people should know.
+  virtual Result<std::unique_ptr<launch::DeviceSamples>> sample(const SampleRequest& request, std::string& none) const {
+    static_cast<void>(request);
+    static_cast<void>(none);
+    return nullptr;
+  }
 };
 
 /// All providers of this build (providers.def), in the order in which choose_device() tries them: GPUs first.

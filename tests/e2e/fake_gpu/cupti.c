@@ -65,6 +65,9 @@ static int fails(const char* function) {
   const size_t length = strlen(function);
   return text && strncmp(text, function, length) == 0 && text[length] == ':' ? atoi(text + length + 1) : 0;
 }
+int fake_fails(const char* function) {
+  return fails(function);
+}
 static size_t width(void) {
   const char* const text = getenv("FAKE_CUPTI_WIDTH");
   return text ? (size_t)atoi(text) : 4;
@@ -443,11 +446,12 @@ struct HInfo {
 
 struct Host {
   size_t metrics;
-  int evaluated;
+  int evaluated, type;
   uint32_t device;
 };
 EXPORT int cuptiProfilerHostInitialize(struct HInit* p) {
   p->object = calloc(1, sizeof(struct Host));
+  ((struct Host*)p->object)->type = p->type;
   return 0;
 }
 EXPORT int cuptiProfilerHostDeinitialize(struct HObject* p) {
@@ -465,16 +469,30 @@ EXPORT int cuptiProfilerHostGetBaseMetrics(struct HBase* p) {
   return 0;
 }
 EXPORT int cuptiProfilerHostGetSubMetrics(struct HSub* p) {
-  p->count = 0;
+  static const char* names[] = {".avg", ".max", ".min", ".sum"};
+  p->count = ((struct Host*)p->object)->type == 1 ? 4 : 0;
+  p->names = names;
   return 0;
 }
+/* What is sampled has properties, and no metrics that kernels' instructions are patched for. */
+static int is_sampled(const char* name) {
+  return strstr(name, "__") && !strstr(name, "sass") && !strstr(name, "nonsense");
+}
 EXPORT int cuptiProfilerHostGetMetricProperties(struct HProperties* p) {
-  (void)p;
-  return 17;
+  if (((struct Host*)p->object)->type != 1 || !is_sampled(p->name)) return 17;
+  p->description = strncmp(p->name, "dram", 4) == 0 ? "# of bytes read from DRAM" : "# of warp instructions executed";
+  p->unit = "dram";
+  p->dimension = strstr(p->name, "pct")          ? "percent"
+                 : strstr(p->name, "per_second") ? "byte/second"
+                 : strstr(p->name, "bytes")      ? "byte"
+                                                 : "instruction";
+  return 0;
 }
 EXPORT int cuptiProfilerHostConfigAddMetrics(struct HAdd* p) {
   for (size_t i = 0; i < p->count; ++i)
-    if (!strstr(p->names[i], "__")) return 1;
+    if (!strstr(p->names[i], "__") || strstr(p->names[i], "nonsense")) return 1;
+  for (size_t i = 0; i < p->count && ((struct Host*)p->object)->type == 1; ++i)
+    if (!is_sampled(p->names[i]) || !strchr(p->names[i], '.')) return 1;
   ((struct Host*)p->object)->metrics += p->count;
   return 0;
 }
@@ -500,6 +518,11 @@ EXPORT int cuptiRangeProfilerGetCounterDataInfo(struct HInfo* p) {
 }
 EXPORT int cuptiProfilerHostEvaluateToGpuValues(struct HEvaluate* p) {
   const struct Image* const image = (const struct Image*)p->image;
+  if (image->magic == FAKE_PM_MAGIC) {
+    /* Of metrics that the object was not given it knows nothing. */
+    if (((struct Host*)p->object)->metrics != p->count) return 1;
+    return fake_pm_values(image, p->range, p->names, p->count, p->values);
+  }
   if (p->range >= image->ranges) return 1;
   const struct Range* const range = &image->range[p->range];
   struct Host* const host = p->object;

@@ -30,6 +30,7 @@
 #include "metric/catalog/builtin/builtin.h"
 #include "tape/layout.h"
 #include "vendor/amd/sdk_sampling.h"
+#include "vendor/vendor.h"
 
 namespace tacho::counter {
 
@@ -195,6 +196,13 @@ class AmdProvider : public Provider {
     if (amd::find_sdk().empty())
       return fail("librocprofiler-sdk.so.1 is not there any more: install the package rocprofiler-sdk");
     return {};
+  }
+
+  Result<std::unique_ptr<launch::DeviceSamples>> sample(const SampleRequest&, std::string& none) const override {
+    const vendor::Vendor* const amd = vendor::vendor_named("amd");
+    if (amd != nullptr && !amd->installed_gpus().empty())
+      none = "counters of whole AMD GPUs are read inside a program that tacho starts (tacho trace --device-counters)";
+    return nullptr;
   }
 
   tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const PassPlan& plan,

@@ -22,6 +22,7 @@
 #include "counter/provider/nvidia/exact.h"
 #include "counter/provider/nvidia/host.h"
 #include "counter/provider/nvidia/images.h"
+#include "counter/provider/nvidia/pm_sampler.h"
 #include "counter/provider/nvidia/samples.h"
 #include "counter/spool.h"
 #include "counter/target_run.h"
@@ -296,6 +297,12 @@ class NvidiaProvider : public Provider {
   Status ready() const override {
     if (vendor::counters_refused()) return fail("{}", vendor::kCountersRefused);
     return {};
+  }
+
+  Result<std::unique_ptr<launch::DeviceSamples>> sample(const SampleRequest& request,
+                                                        std::string& none) const override {
+    return launch::DeviceSamples::begin([&](launch::SampleSender& sender) { nvidia::sample_gpus(request, sender); },
+                                        none);
   }
 
   tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const PassPlan& plan,

@@ -53,8 +53,10 @@ std::string inner_path(pid_t pid, const std::string& path) {
 struct Guest {
   TargetFacts facts;
   std::optional<RemoteMemory> memory;  // of one that listens it may not be shown
+  bool outside = false;                // nothing of tacho's is in it
 
   bool is_gone() const {
+    if (outside) return has_ended(facts);
     return memory ? memory->is_gone() : has_ended(facts) || !listener_of(facts.pid, facts.inner_pid);
   }
 };
@@ -90,8 +92,8 @@ class Session {
     launch::Telemetry telemetry(recording_.telemetry);
     telemetry.obey(pool.header().enabled);
     telemetry.start(result_.targets.front().pid);
-    launch::DrainThread drain(pool, *writer, telemetry, nullptr);
-    if (Status in = enter_all(pool); !in) {
+    launch::DrainThread drain(pool, *writer, telemetry, nullptr, options_.samples);
+    if (Status in = options_.stay_out ? stay_out() : enter_all(pool); !in) {
       let_go(pool);
       telemetry.stop();
       drain.stop();
@@ -99,9 +101,11 @@ class Session {
     }
     at_step("attached");
     set_begin();
+    if (options_.samples != nullptr) options_.samples->start();
     if (options_.begun) options_.begun(result_);
     wait_for_end(pool.header(), signals);
     let_go(pool);
+    if (options_.samples != nullptr) options_.samples->stop();
     telemetry.stop();
     drain.stop();
     finish(pool, *writer, telemetry, drain);
@@ -123,9 +127,9 @@ class Session {
       auto facts = look_at(pid);
       if (!facts) {
         leave_out(facts.error().message);
-      } else if (const Status good = permitted_to_attach(*facts); !good) {
+      } else if (const Status good = options_.stay_out ? alive(*facts) : permitted_to_attach(*facts); !good) {
         leave_out(good.error().message);
-      } else if (!result_.targets.empty() && !see_the_same(result_.targets.front(), *facts)) {
+      } else if (!options_.stay_out && !result_.targets.empty() && !see_the_same(result_.targets.front(), *facts)) {
         leave_out(fmt::format("it does not see the same files as process {} (containers); attach to it by itself",
                               result_.targets.front().pid));
       } else {
@@ -137,6 +141,14 @@ class Session {
       return fail("none of the {} processes can be attached to; the first: {}", options_.processes.size(),
                   refused.error().message);
     return refused;
+  }
+
+  // What is looked at from outside only has to be there.
+  static Status alive(const TargetFacts& facts) {
+    if (facts.state == 'Z' || facts.state == 'X') return fail("process {} has ended", facts.pid);
+    if (facts.process != facts.pid)
+      return fail("{} is a thread of process {}: give that number", facts.pid, facts.process);
+    return {};
   }
 
   static bool see_the_same(const TargetFacts& one, const TargetFacts& other) {
@@ -164,6 +176,7 @@ class Session {
 
   Result<tape::Pool> make_pool(uint64_t max_bytes) {
     const TargetFacts& first = result_.targets.front();
+    if (options_.stay_out) return launch::make_pool(recording_, max_bytes, {});
     root_ = first.own_files ? fmt::format("/proc/{}/root", first.pid) : std::string();
     std::vector<std::string> folders;
     if (!root_.empty())
@@ -182,6 +195,15 @@ class Session {
     }, b{};
     return stat(fmt::format("/proc/{}/root/", one).c_str(), &a) == 0 &&
            stat(fmt::format("/proc/{}/root/", other).c_str(), &b) == 0 && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+  }
+
+  Status stay_out() {
+    for (const TargetFacts& target : result_.targets) {
+      guests_.push_back({target, std::nullopt, true});
+      commands_[target.pid] = command_of(target.pid);
+    }
+    result_.attached_s = static_cast<double>(raw_now() - begin_) * 1e-9;
+    return {};
   }
 
   Status enter_all(const tape::Pool& pool) {
@@ -205,7 +227,7 @@ class Session {
       result_.stops += entered->attempts;
       auto memory = RemoteMemory::open(target.pid);
       // One that listens may not show its memory.
-      guests_.push_back({target, memory ? std::optional(std::move(*memory)) : std::nullopt});
+      guests_.push_back({target, memory ? std::optional(std::move(*memory)) : std::nullopt, false});
       in.push_back(target);
     }
     if (in.empty()) return fail("{}", refused);
@@ -310,13 +332,27 @@ class Session {
     }
   }
 
+  // Of a process that nobody in it has told of.
+  int64_t row_of(const TargetFacts& facts, trace::TraceWriter& writer) const {
+    std::string command;
+    for (const std::string& word : commands_.at(facts.pid)) command += (command.empty() ? "" : " ") + word;
+    return writer.dimension(event::row::Process{.pid = facts.inner_pid != 0 ? facts.inner_pid : facts.pid,
+                                                .parent_pid = facts.parent,
+                                                .start = begin_,
+                                                .name = writer.string(facts.name),
+                                                .command = writer.string(command)});
+  }
+
   void finish(tape::Pool& pool, trace::TraceWriter& writer, launch::Telemetry& telemetry, launch::DrainThread& drain) {
     at_step("left");
     tell_other_programs();
     result_.recorded = drain.decoder().processes();
     std::map<uint32_t, int64_t> rows;
+    for (const Guest& guest : guests_)
+      if (guest.outside) rows[static_cast<uint32_t>(guest.facts.pid)] = row_of(guest.facts, writer);
     for (const decode::ProcessFacts& process : result_.recorded) rows[process.pid] = process.row;
     telemetry.finish(writer, rows);
+    if (options_.samples != nullptr) options_.samples->finish(writer);
     launch::count_losses(pool, writer, drain.decoder());
     if (std::string never = launch::never_began(recording_, pool.header(), result_.seconds); !never.empty())
       result_.warnings.push_back(std::move(never));
@@ -325,6 +361,7 @@ class Session {
       writer.property(Table::kEnd, 0, key, value);
     };
     about("attached", "1");
+    if (options_.stay_out) about("attach.stayed_out", "1");
     about("attach.threads_stopped_ms", fmt::format("{:.3f}", result_.stopped_s * 1e3));
     about("attach.threads_stopped", fmt::format("{}", result_.stops));
     about("attach.attached_ms", fmt::format("{:.3f}", result_.attached_s * 1e3));
@@ -340,7 +377,8 @@ class Session {
   const SessionOptions& options_;
   launch::Recording recording_;
   SessionResult result_;
-  std::vector<Guest> guests_;  // of result_.targets
+  std::vector<Guest> guests_;                           // of result_.targets
+  std::map<pid_t, std::vector<std::string>> commands_;  // of those that nothing enters
   std::string library_, root_;
   int64_t begin_ = 0, launched_ = 0;
 };

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "decode/decoder.h"
 #include "launch/recording.h"
+#include "launch/run/device_samples.h"
 
 namespace tacho::attach {
 
@@ -34,6 +35,9 @@ struct SessionOptions {
   uint64_t launches = 0;          ///< end after this many launches of kernels; 0 = no such end
   int64_t begin_at = 0;           ///< recording begins then, ns of CLOCK_REALTIME; 0 = at once
   int enter = -1;                 ///< a line from this terminal ends the recording, too
+  /// Counters of the processes' devices, set up to begin with the recording; nullptr = none.
+  launch::DeviceSamples* samples = nullptr;
+  bool stay_out = false;  ///< nothing enters the processes: only the samples are recorded, and telemetry
   /// Called once, when tacho is in the processes and records.
   std::function<void(const SessionResult&)> begun;
 };

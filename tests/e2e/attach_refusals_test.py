@@ -309,7 +309,7 @@ class Refusals(attach_test.Attached):
 
     def test_what_is_only_for_programs_that_tacho_starts(self):
         program = self.start(THREADS, "3")
-        for words, why in ((("--pmc", "sm__cycles_active.avg"), "counters are for programs that tacho starts"),
+        for words, why in ((("--device-counters", "SQ_WAVES"), "--pmc samples GPUs"),
                            (("--pc-sampling",), "PC samples are for programs that tacho starts")):
             self.one_sentence(self.attach(program, *words, code=1), words[0], why)
         self.assertEqual(self.end(program), "fine")

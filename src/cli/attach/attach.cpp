@@ -1,6 +1,8 @@
 // `tacho attach PID`: records a program that already runs, and lets it go again.
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "attach/choice.h"
 #include "attach/session.h"
 #include "base/files/output_claim.h"
@@ -10,7 +12,9 @@
 #include "cli/options/recording_options.h"
 #include "cli/output/summary.h"
 #include "cli/shared/command_line.h"
+#include "cli/shared/time_text.h"
 #include "cli/target/process_options.h"
+#include "counter/device_samples.h"
 #include "report/output.h"
 #include "trace/trace.h"
 
@@ -22,6 +26,8 @@ struct AttachRequest {
   attach::ProcessChoice choice;
   std::string at;
   uint64_t launches = 0;
+  counter::SampleRequest samples;  ///< --pmc
+  bool interval_given = false;
 };
 
 // Options of tacho trace that need a program's start.
@@ -30,7 +36,7 @@ Status check_options(const TraceRequest& request) {
       {"--follow", "tacho attach ends with the process"},
       {"--torch-trace", "it changes PyTorch's functions when Python imports them"},
       {"--ranks", "choose the processes by number, --name, --cgroup or --container"},
-      {"--device-counters", "the library that reads them takes part from a program's start only"},
+      {"--device-counters", "the library that reads them takes part from a program's start only; --pmc samples GPUs"},
       {"--memory", "PyTorch's allocators report to it only from their first moment on"},
       {"--format", "tacho attach writes .tacho, of which tacho export makes other formats"},
       {"--view", "open the trace with tacho view afterwards"},
@@ -42,20 +48,61 @@ Status check_options(const TraceRequest& request) {
 }
 
 // What cannot be had of a program that runs, and what came of it where it was tried (docs/attach.md).
-Status refuse_counters(int argc, char** argv) {
-  static constexpr std::pair<std::string_view, std::string_view> kOfProfile[] = {
-      {"--pmc",
-       "counters are for programs that tacho starts (tacho profile): begun in a running one they held all its launches "
-       "up for more than 3 s, and failed in graphs"},
-      {"--pc-sampling",
-       "PC samples are for programs that tacho starts (tacho profile --pc-sampling): begun in a running one they came "
-       "to nothing, and one that launched graphs did not live through it"},
-  };
+Status refuse_pc_samples(int argc, char** argv) {
+  constexpr std::string_view kOption = "--pc-sampling";
   for (int i = 1; i < argc; ++i)
-    for (const auto& [option, why] : kOfProfile)
-      if (const std::string_view word = argv[i]; word == option || word.starts_with(std::string(option) + "="))
-        return fail("{}: {}", option, why);
+    if (const std::string_view word = argv[i]; word == kOption || word.starts_with(std::string(kOption) + "="))
+      return fail(
+          "{}: PC samples are for programs that tacho starts (tacho profile --pc-sampling): begun in a running one "
+          "they came to nothing, and one that launched graphs did not live through it",
+          kOption);
   return {};
+}
+
+Status choose_counters(AttachRequest& request, const std::string& list) {
+  std::vector<std::string>& counters = request.samples.counters;
+  for (std::string& name : words_of(list)) {
+    if (name.empty() || !std::all_of(name.begin(), name.end(),
+                                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '.'; }))
+      return fail("--pmc {}: \"{}\" is not the name of a metric, such as dram__bytes_read.sum", list, name);
+    if (std::find(counters.begin(), counters.end(), name) == counters.end()) counters.push_back(std::move(name));
+  }
+  if (counters.empty()) return fail("--pmc: name metrics, separated by commas: --pmc dram__bytes_read.sum");
+  return {};
+}
+
+Status choose_interval(AttachRequest& request, const std::string& text) {
+  request.interval_given = true;
+  const auto ns = parse_moment("+" + text, 0, 0, "--pmc-interval");
+  if (!ns || *ns < counter::kLeastInterval || *ns > counter::kMostInterval)
+    return fail("--pmc-interval {}: write a time from 100us to 1s", text);
+  request.samples.interval_ns = *ns;
+  return {};
+}
+
+// Whether anything was asked for that only the program itself can tell.
+bool asks_the_program(const AttachRequest& request) {
+  static constexpr std::string_view kOutside[] = {"--output",    "--overwrite",    "--quiet",
+                                                  "--telemetry", "--telemetry-hz", "--delay",
+                                                  "--duration",  "--max-size",     "--ring"};
+  return request.launches != 0 ||
+         std::any_of(request.trace.given.begin(), request.trace.given.end(), [](const std::string& option) {
+           return std::find(std::begin(kOutside), std::end(kOutside), option) == std::end(kOutside);
+         });
+}
+
+// "GPU 0 (NVIDIA H100) and GPU 1 (NVIDIA H100)"
+std::string sampled_gpus(const launch::DeviceSamples& samples) {
+  std::string text;
+  for (size_t i = 0; i < samples.devices().size(); ++i) {
+    const launch::SampledDevice& device = samples.devices()[i];
+    text += fmt::format("{}GPU {} ({})",
+                        i == 0                              ? ""
+                        : i + 1 == samples.devices().size() ? " and "
+                                                            : ", ",
+                        device.index, device.name);
+  }
+  return text;
 }
 
 Result<OutputClaim> claim_output(const TraceRequest& trace, pid_t first) {
@@ -87,6 +134,18 @@ std::string attached_sentence(const attach::SessionResult& result, bool ends) {
                      result.stopped_s * 1e3, ends ? "" : "; Ctrl-C ends the recording");
 }
 
+// "GPU 0 (NVIDIA H100) is sampled every 10 ms, whatever runs on it; nothing enters process 4711; Ctrl-C ends ..."
+std::string sampled_sentence(const AttachRequest& request, const launch::DeviceSamples& samples, bool stay_out,
+                             size_t processes) {
+  const size_t gpus = samples.devices().size();
+  return fmt::format("{} {} sampled every {:g} ms, whatever runs on {}{}", sampled_gpus(samples),
+                     gpus == 1 ? "is" : "are", static_cast<double>(request.samples.interval_ns) * 1e-6,
+                     gpus == 1 ? "it" : "them",
+                     !stay_out        ? ""
+                     : processes == 1 ? "; nothing enters the program"
+                                      : "; nothing enters the programs");
+}
+
 Result<int64_t> begin_of(const std::string& at) {
   if (at.empty()) return 0;
   timespec now{};
@@ -107,6 +166,15 @@ int attach_to(AttachRequest& request) {
   if (!chosen) return complain(kBadInput, chosen.error().message);
   const auto output = claim_output(trace, chosen->numbers.front());
   if (!output) return complain(kBadInput, output.error().message);
+  std::unique_ptr<launch::DeviceSamples> samples;
+  if (!request.samples.counters.empty()) {
+    request.samples.processes = chosen->numbers;
+    auto ready = counter::sample_devices(request.samples);
+    if (!ready) return complain(kBadInput, "--pmc: " + ready.error().message);
+    samples = std::move(*ready);
+  } else if (request.interval_given) {
+    return complain(kBadInput, "--pmc-interval needs --pmc: add that or leave --pmc-interval out");
+  }
   trace.launch.recording.output = output->name();
   attach::SessionOptions options;
   options.recording = trace.launch.recording;
@@ -114,17 +182,26 @@ int attach_to(AttachRequest& request) {
   options.left = chosen->left_out;
   options.launches = request.launches;
   options.begin_at = *begin;
+  options.samples = samples.get();
+  options.stay_out = samples != nullptr && !asks_the_program(request);
   if (!trace.quiet)
     options.begun = [&](const attach::SessionResult& result) {
       for (const std::string& warning : result.warnings) complain(kOk, warning);
       const bool ends = options.recording.duration_s > 0 || options.launches > 0;
-      complain(kOk, attached_sentence(result, ends));
+      if (!options.stay_out) complain(kOk, attached_sentence(result, ends || samples != nullptr));
+      if (samples != nullptr)
+        complain(kOk, sampled_sentence(request, *samples, options.stay_out, result.targets.size()) +
+                          (ends ? "" : "; Ctrl-C ends the recording"));
     };
   const auto result = attach::record(options);
   if (!result) return complain(kBadInput, result.error().message);
   if (!result->written) return complain(kBadInput, result->written.error().message);
   const auto written = trace::Trace::open(options.recording.output);
   if (!written) return complain(kBadInput, written.error().message);
+  if (samples != nullptr && samples->count() == 0)
+    complain(kOk,
+             fmt::format("--pmc: not one sample lies within the recording{}{}", samples->problems().empty() ? "" : ": ",
+                         samples->problems().empty() ? "" : samples->problems().front()));
   if (!trace.quiet) report::put(summary_of_run(**written, {}, ""), report::Stream::kError);
   return kOk;
 }
@@ -151,13 +228,29 @@ int run_attach(int argc, char** argv) {
          "begin at this moment on every host: /10s is the next full ten seconds; or a time of the day, 14:30:05")
       .type_name("TIME");
   app.add_option("--for-launches", request.launches, "let go after this many launches of kernels").type_name("N");
-  options::declare(app, late_options(), request.trace, refusal);
+  const options::Declared late = options::declare(app, late_options(), request.trace, refusal);
+  std::optional<Error> bad_counters;
+  const auto chosen_by = [&](Status (*choose)(AttachRequest&, const std::string&)) {
+    return [&request, &bad_counters, choose](const std::string& text) {
+      if (const Status taken = choose(request, text); !taken && !bad_counters) bad_counters = taken.error();
+    };
+  };
+  app.add_option_function(
+         "--pmc", chosen_by(choose_counters),
+         "sample counters of the program's GPUs from outside: dram__bytes_read.sum,...; alone, nothing "
+         "enters the program")
+      .type_name("LIST");
+  app.add_option_function("--pmc-interval", chosen_by(choose_interval), "time between two samples")
+      .type_name("TIME")
+      .default_str("10ms");
   const options::Declared declared = options::declare(app, trace_options(), request.trace, refusal);
-  if (const Status good = refuse_counters(argc, argv); !good) return complain(kBadInput, good.error().message);
+  if (const Status good = refuse_pc_samples(argc, argv); !good) return complain(kBadInput, good.error().message);
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   if (refusal) return complain(kBadInput, refusal->message);
-  for (const auto& [name, option] : declared)
-    if (option.count() > 0) request.trace.given.push_back(name);
+  if (bad_counters) return complain(kBadInput, bad_counters->message);
+  for (const options::Declared* const all : {&late, &declared})
+    for (const auto& [name, option] : *all)
+      if (option.count() > 0) request.trace.given.push_back(name);
   return attach_to(request);
 }
 

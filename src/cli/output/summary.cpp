@@ -17,6 +17,7 @@
 #include "base/job_rank.h"
 #include "cli/output/code_tables.h"
 #include "cli/output/findings.h"
+#include "cli/output/sampled_counters.h"
 #include "cli/shared/chosen_ranks.h"
 #include "ranks/match/mpi_operations.h"
 #include "report/sections.h"
@@ -423,7 +424,8 @@ void add_next_steps(Sections& out, const trace::Trace& trace, const SummaryOptio
   if (trace.property(Table::kEnd, 0, "torch_trace") == "1")
     suggest(fmt::format("stats {} --by operator", file), "or --by module");
   if (trace.property(Table::kEnd, 0, "memory") == "1") suggest(fmt::format("memory {}", file), "who holds the memory");
-  suggest(fmt::format("stats {} --by {}", file, sampled ? "line" : "api"));
+  if (sampled || trace.property(Table::kEnd, 0, "attach.stayed_out") != "1")
+    suggest(fmt::format("stats {} --by {}", file, sampled ? "line" : "api"));
   if (sampled) suggest(fmt::format("flame {}", file));
   suggest(fmt::format("export {} -f pftrace", file), "open in ui.perfetto.dev");
 }
@@ -437,6 +439,7 @@ std::string summary_text(const trace::Trace& trace, const report::Screen& screen
   add_stats(out, trace, analysis::By::kKernel, "Kernels", options.top);
   add_devices(out, trace, run);
   add_copies(out, trace);
+  add_sampled_counters(out, trace, options.top);
   const size_t fewer = std::min<size_t>(options.top, 8);
   add_stats(out, trace, analysis::By::kApi, "API calls", fewer, {.runtime_calls = true});
   add_stats(out, trace, analysis::By::kApi, "MPI calls", fewer, {.domain = event::Domain::kMpi});

@@ -1,14 +1,18 @@
 """`tacho attach` in PyTorch programs on a GPU (attach.sh). Prints a table and lines ok/WRONG; ends with 1 if one is wrong.
 
 usage: attach.py --build BUILD --out FOLDER [SECTION...]
-       attach.py --program eager|graphs [--steps N] [--profile STEPS]   the programs that it runs; --steps 0 = until SIGTERM
+       attach.py --program eager|graphs|launches [--steps N] [--profile STEPS]   the programs that it runs; --steps 0 = until SIGTERM
+Programs: eager (a training loop), graphs (a decode loop of graphs), launches (single kernels that take the host's whole time).
 Sections: eager, graphs (attach, leave, again with other options), listen (eager, in a program that listens: no thread is stopped),
 rounds (20 times; losses bit for bit those of an undisturbed run), memory (what of the program's resident memory has grown, by mapping),
-turns (the speed after leaving against before, beside a program that nobody attaches to: the two take turns on the GPU).
+turns (the speed after leaving with --leave-cupti finalized against before, beside a program that nobody attaches to: the two take turns on
+the GPU), idle_turns (the same where CUPTI stays idle, also with graphs),
+finalize (--leave-cupti finalized: graphs before, meanwhile and after, and a hundred rounds with four launching threads).
 """
 import argparse
 import csv
 import ctypes
+import itertools
 import io
 import json
 import math
@@ -21,13 +25,16 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+
+import attach_finalize
 
 RAW = getattr(time, "CLOCK_MONOTONIC_RAW", None)
 WARM = 5.0  # seconds of undisturbed work before and after
 HELD = 3.0  # seconds of recording
-TURN = 0.25  # seconds that a program has the GPU in "turns"
-TURNS = 64  # of each program, before attaching and after leaving
+TURN = 0.1  # seconds that a program has the GPU in "turns" and "idle_turns"
+TURNS = 100  # of each program, before attaching and after leaving
 
 
 def now():
@@ -40,6 +47,14 @@ def make_step(kind):
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.benchmark = False
     torch.use_deterministic_algorithms(True, warn_only=True)
+    if kind == "launches":
+        values = torch.zeros(1024, device="cuda")
+
+        def step():
+            for _ in range(200):
+                values.add_(1)
+            return values[0]
+        return step
     if kind == "eager":
         layer = torch.nn.TransformerEncoderLayer(512, 8, 2048, dropout=0.0, batch_first=True)
         network = torch.nn.Sequential(torch.nn.TransformerEncoder(layer, 6, enable_nested_tensor=False), torch.nn.Flatten(),
@@ -72,6 +87,34 @@ def make_step(kind):
             graph.replay()
         return result.float().sum()
     return step
+
+
+class Launching:
+    """A thread that launches kernels beside the program's own, on a stream of its own. They are of short integers, like none of the program's."""
+
+    def __init__(self):
+        import torch
+        self.torch, self.launches, self.ended = torch, 0, False
+        self.values = torch.zeros(1024, dtype=torch.int16, device="cuda")
+        torch.cuda.synchronize()
+        self.thread = threading.Thread(target=self.launch)
+        self.thread.start()
+
+    def launch(self):
+        stream = self.torch.cuda.Stream()
+        with self.torch.cuda.stream(stream):
+            while not self.ended:
+                for _ in range(16):
+                    self.values.add_(1)
+                self.launches += 16
+                stream.synchronize()
+
+    def end(self):
+        self.ended = True
+        self.thread.join()
+
+    def wrong(self):
+        return (self.launches - self.values[0].item()) % 65536 != 0
 
 
 def program(kind, steps, profiled):
@@ -107,6 +150,7 @@ def program(kind, steps, profiled):
                 counts[event.name] = counts.get(event.name, 0) + 1
         print(json.dumps({"kernels": sum(counts.values()) / profiled, "names": len(counts)}))
         return
+    others = [Launching() for _ in range(int(os.environ.get("ATTACH_THREADS", "0")))]
     print("ready", flush=True)
     times, losses = [], []
     turn, own = None, int(os.environ.get("ATTACH_TURN_OF", "0"))
@@ -120,15 +164,17 @@ def program(kind, steps, profiled):
         begin = now()
         losses.append(step().item().hex())  # waits for the device
         times.append((begin, now()))
+    for other in others:
+        other.end()
     torch.cuda.synchronize()
-    print(json.dumps({"times": times, "losses": losses}))
+    print(json.dumps({"times": times, "losses": losses, "others": [other.wrong() for other in others]}))
 
 
 class Running:
     """A program that was started without tacho."""
 
-    def __init__(self, kind, library=None, turns=None, number=0):
-        environment = {**os.environ, "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+    def __init__(self, kind, library=None, turns=None, number=0, threads=0):
+        environment = {**os.environ, "CUBLAS_WORKSPACE_CONFIG": ":4096:8", "ATTACH_THREADS": str(threads)}
         if turns is not None:  # both on the same two processors, one after the other: another processor may be slower
             all_cores = sorted(os.sched_getaffinity(0))
             cores = ",".join(map(str, all_cores[2:4] or all_cores))
@@ -228,7 +274,14 @@ class Check:
 
     def kernels_of_steps(self, facts, times, wanted):
         """The kernels of each whole step of the recording are as many as torch counts."""
-        starts = sorted(int(row["start"]) for row in self.rows(facts["file"], "SELECT start FROM tacho.dispatch"))
+        counts = self.count_in_steps(facts, times)
+        other = [count for count in counts if count != wanted]
+        self.say(len(counts) > 3 and not other, f"kernels a step: {len(counts) - len(other)} of {len(counts)} steps have torch's {wanted:g}" +
+                 (f", others {sorted(set(other))[:8]}" if other else ""))
+
+    def count_in_steps(self, facts, times):
+        """Of each whole step of the recording. Those of the threads beside the steps do not count."""
+        starts = sorted(int(row["start"]) for row in self.rows(facts["file"], "SELECT start FROM tacho.dispatch WHERE name NOT LIKE '%short%'"))
         counts, at = [], 0
         for begin, end in times:
             if begin < facts["first"] or end > facts["last"]:
@@ -240,9 +293,7 @@ class Check:
                 until += 1
             counts.append(until - at)
             at = until
-        other = [count for count in counts if count != wanted]
-        self.say(len(counts) > 3 and not other, f"kernels a step: {len(counts) - len(other)} of {len(counts)} steps have torch's {wanted:g}" +
-                 (f", others {sorted(set(other))[:8]}" if other else ""))
+        return counts
 
     def loop(self, kind, library=None):
         wanted = self.torchs_count(kind)
@@ -306,36 +357,65 @@ class Check:
         self.loop("eager", self.tacho.parent.parent / "lib" / "libtacho.so")
 
     def rounds(self, number=20):
-        program = Running("eager")
-        stopped, lost, empty = [], 0, 0
+        self.go_round(number, "0.5", threads=0)
+
+    def finalize(self):
+        attach_finalize.run_cases(self)
+        self.go_round(100, "0.25", "--leave-cupti", "finalized", threads=3)
+
+    def go_round(self, number, seconds, *more, threads):
+        """Attaches again and again. The program's losses stay the same, and each recording has the kernels of its steps."""
+        wanted = self.torchs_count("eager")
+        program = Running("eager", threads=threads)
+        stopped, lost, left, recorded = [], 0, [], []
         for i in range(number):
             options = (("--kernel-trace",), ("--api-args",), ("--memory-copy-trace",), ())[i % 4]
-            result = self.run(self.tacho, "attach", program.pid, "-q", "--overwrite", "-o", "r.tacho", "--duration", "0.5", *options)
+            file = f"r{i}.tacho"
+            result = self.run(self.tacho, "attach", program.pid, "-q", "--overwrite", "-o", file, "--duration", seconds, *options, *more)
             if result.returncode != 0:
                 break
-            stopped += [float(row["value"]) for row in self.rows("r.tacho", "SELECT value FROM tacho.property WHERE key = 'attach.threads_stopped_ms'")]
-            lost += not self.losses(self.run(self.tacho, "info", "r.tacho").stdout, "r.tacho")
-            empty += i % 4 != 2 and int(self.rows("r.tacho", "SELECT count(*) AS number FROM tacho.dispatch")[0]["number"]) == 0
+            properties = {row["key"]: row["value"] for row in self.rows(file, "SELECT key, value FROM tacho.property")}
+            stopped.append(float(properties["attach.threads_stopped_ms"]))
+            left.append(properties.get("cupti.left", ""))
+            lost += not self.losses(self.run(self.tacho, "info", file).stdout, file)
+            if i % 4 != 2:
+                span = self.rows(file, "SELECT min(start) AS first, max(start + duration) AS last FROM tacho.dispatch WHERE name NOT LIKE '%short%'")[0]
+                recorded.append({"file": file, "first": int(span["first"] or 0), "last": int(span["last"] or 0)})
         time.sleep(1)
         said = program.end()
-        self.say(len(stopped) == number and lost == 0 and empty == 0,
-                 f"{len(stopped)} of {number} rounds recorded, {lost} with losses, {empty} without kernels; "
-                 f"stopped {', '.join(f'{ms:.1f}' for ms in stopped)} ms")
-        steps = len(said["losses"])
-        command = [sys.executable, pathlib.Path(__file__).resolve(), "--program", "eager", "--steps", steps]
+        self.say(len(stopped) == number and lost == 0,
+                 f"{len(stopped)} of {number} rounds recorded, {lost} with losses; CUPTI was left " +
+                 ", ".join(f"{state} {left.count(state)} times" for state in sorted(set(left))) +
+                 f"; stopped for {statistics.median(stopped):.1f} ms, at most {max(stopped):.1f} ms")
+        if more:
+            self.say(left.count("finalized") == number, f"CUPTI was finalised in {left.count('finalized')} of {number} rounds")
+        counts = list(itertools.chain.from_iterable(self.count_in_steps(facts, said["times"]) for facts in recorded))
+        other = [count for count in counts if count != wanted]
+        self.say(len(counts) > len(recorded) and not other, f"{len(counts) - len(other)} of {len(counts)} whole steps have torch's {wanted:g} kernels, at their times" +
+                 (f", others {sorted(set(other))[:8]}" if other else ""))
+        if threads:
+            self.say(not any(said["others"]), f"the sums of {threads} threads beside it are {'wrong' if any(said['others']) else 'right'}")
+        self.compare_losses(said["losses"])
+
+    def compare_losses(self, losses):
+        command = [sys.executable, pathlib.Path(__file__).resolve(), "--program", "eager", "--steps", len(losses)]
         environment = {**os.environ, "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
-        alone = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment, timeout=300)
-        losses = json.loads(alone.stdout.splitlines()[-1])["losses"]
-        differ = next((i for i, (a, b) in enumerate(zip(losses, said["losses"])) if a != b), None)
-        self.say(differ is None and len(losses) == steps, f"losses of {steps} steps are those of an undisturbed run, bit for bit" if differ is None else
-                 f"losses differ from step {differ} of {steps} on: {losses[differ]} undisturbed, {said['losses'][differ]}")
+        result = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment, timeout=300)
+        alone = json.loads(result.stdout.splitlines()[-1])["losses"]
+        differ = next((i for i, (a, b) in enumerate(zip(alone, losses)) if a != b), None)
+        self.say(differ is None and len(losses) == len(alone), f"losses of {len(losses)} steps are those of an undisturbed run, bit for bit" if differ is None else
+                 f"losses differ from step {differ} of {len(losses)} on: {alone[differ]} undisturbed, {losses[differ]}")
 
     def turns(self):
-        self.take_turns("eager", 0.995, attaches=False)  # what the method itself makes of two programs that nobody attaches to
-        self.take_turns("eager", 0.995)
+        self.take_turns("launches", 0, attaches=False)  # what the method itself makes of two programs that nobody attaches to
+        self.take_turns("launches", 0.995, left="finalized")
+        self.take_turns("eager", 0.995, left="finalized")
+
+    def idle_turns(self):
+        self.take_turns("launches", 0)
         self.take_turns("graphs", 0.9)
 
-    def take_turns(self, kind, goal, attaches=True):
+    def take_turns(self, kind, goal, attaches=True, left="idle"):
         """What a machine's clocks and caches do in the course of a minute, they do to both programs."""
         path = self.folder / "turns"
         path.write_bytes(b"\0")
@@ -355,13 +435,16 @@ class Check:
                     time.sleep(0.03)
         alternate("before")
         turn[0] = 1
-        attached = self.attach(target, "--duration", 1, file="turns.tacho") if attaches else time.sleep(2)
+        attached = self.attach(target, "--duration", 1, "--leave-cupti", left, file="turns.tacho") if attaches else time.sleep(2)
         turn[0] = 0
         time.sleep(0.5)
         alternate("after")
         said = {1: target.end()["times"], 2: control.end()["times"]}
         if attaches and attached is None:
             return
+        if attaches:
+            really = attached["properties"].get("cupti.left")
+            self.say(really == left, f"{kind}: CUPTI was left {really}")
         ratios = {}
         for phase in ("before", "after"):
             logs = []
@@ -380,12 +463,12 @@ class Check:
         if not attaches:
             print(f"      {kind}, nobody attaches: second half / first, beside a control: {interval}", flush=True)
             return
-        sentence = f"{kind}: speed after leaving / before, beside a control: {interval} (goal {goal}; {TURNS} turns of {TURN} s each)"
+        sentence = f"{kind}, CUPTI {left}: speed after leaving / before, beside a control: {interval} (goal {goal or 'none'}; {TURNS} turns of {TURN} s each)"
         if low < goal <= high:
             print("open  " + sentence, flush=True)
         else:
             self.say(low >= goal, sentence)
-        self.row(f"{kind} by turns", "", attached["properties"].get("attach.threads_stopped_ms", "?"), "", "",
+        self.row(f"{kind} by turns, {left}", "", attached["properties"].get("attach.threads_stopped_ms", "?"), "", "",
                  f"{math.exp(change):.4f} ({low:.4f} to {high:.4f})", attached["kernels"], attached["properties"].get("attach.attached_ms", "?"))
 
     @staticmethod
@@ -442,7 +525,7 @@ def main():
         return program(arguments.program, arguments.steps, arguments.profile)
     with tempfile.TemporaryDirectory() as folder:
         check = Check(arguments.build.resolve(), pathlib.Path(folder))
-        for section in arguments.sections or ("eager", "graphs", "listen", "rounds", "memory", "turns"):
+        for section in arguments.sections or ("eager", "graphs", "listen", "rounds", "memory", "finalize", "turns", "idle_turns"):
             print(f"-- {section}", flush=True)
             try:
                 getattr(check, section)()

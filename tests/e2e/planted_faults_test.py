@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Files of torch.profiler with one planted fault each, on an H100, an A100 and an MI300X: findings name exactly that fault and where
 in the program it is, and nothing in the same program without it."""
+import functools
 import json
 import random
 
@@ -313,7 +314,8 @@ class Host(Planted):
             return item
         self.names(self.trained("during", plant(90)), "host-waits", said=["mostly in aten::item, called in train.py(31): step"])
         # The host's own code after it is what the device waits for; the wait is why.
-        self.names(self.trained("during", plant(250)), "host-computes", said=["Such gaps after a wait for the device"])
+        said = ["Such gaps after a wait for the device", "most of these gaps follow a wait for the device in aten::item"]
+        self.names(self.trained("during", plant(250)), "host-computes", said=said)
 
     def test_small_copies(self):
         def plant(file, number):
@@ -374,6 +376,23 @@ class Host(Planted):
             file.call("cudaMalloc", "hipMalloc", 300)
             file.call("cudaFree", "hipFree", 400)
         self.names(self.trained("during", plant), "allocation-churn", also=["dominant-call"])
+
+    def test_a_cache_that_is_emptied(self):
+        def plant(file, number):
+            file.synchronize(device=True)
+            for _ in range(12):
+                file.call("cudaFree", "hipFree", 250)
+            for _ in range(12):
+                file.call("cudaMalloc", "hipMalloc", 180)
+        self.names(self.trained("after", plant, steps=2), "returned-memory", said=["gave memory back 12 times and got memory 12 times"],
+                   also=["dominant-call"])
+
+    def test_launches_that_wait(self):
+        def make(gpu):
+            file = TorchFile(gpu)
+            file.run = functools.partial(file.run, blocks=True)
+            return train(file)
+        self.names(make, "waiting-launches", said=["120 of 120 launches"])
 
     def test_a_layer_on_the_host(self):
         def plant(file, number):

@@ -98,6 +98,7 @@ constexpr Quantity kQuantities[] = {
     {"host-gap-time", "Idle while the host ran its own code", "ns", kDevice},
     {"host-gap-mean", "Mean gap while the host ran its own code", "ns", kDevice},
     {"host-was-in", "What it did", "word", kDevice},
+    {"host-after-waits", "What most of these gaps follow", "word", kDevice},
     {"host-gap-named", "Of it, in what has a finding of its own", "ns", kDevice},
     {"host-gaps-waited", "Such gaps after a wait for the device", "count", kDevice},
     {"host-gap-waited", "Of it, what would fit into that waiting", "ns", kDevice},
@@ -116,6 +117,10 @@ constexpr Quantity kQuantities[] = {
     {"kernel-mean", "Mean kernel", "ns", kDevice},
     {"launch-call-mean", "Mean launching call", "ns", kDevice},
     {"launched-kernels", "Kernels with a launch of their own", "count", kDevice},
+    {"long-kernels", "Of these, kernels of 10 us and more", "count", kDevice},
+    {"waited-launches", "Of these, launches that returned only when the kernel had ended", "count", kDevice},
+    {"waited-launch-share", "Launches of kernels of 10 us and more that waited for the kernel's end", "%", kDevice},
+    {"launches-wait", "launches wait for their kernels", "reason", kDevice},
     {"tiny-kernels", "Kernels shorter than their launch", "count", kDevice},
     {"tiny-call-time", "Time in the calls that launched them", "ns", kDevice},
     {"tiny-kernel-time", "Their own time", "ns", kDevice},
@@ -180,6 +185,8 @@ constexpr Quantity kQuantities[] = {
     {"first-launch-time", "What first launches took longer than later ones", "ns", kProcess},
     {"allocations", "Memory got or freed between launches", "count", kProcess},
     {"allocation-time", "Time in these calls", "ns", kProcess},
+    {"memory-got", "Of these calls, those that got memory", "count", kProcess},
+    {"memory-returned", "Of these calls, those that gave memory back", "count", kProcess},
     {"launches", "Kernels", "count", kProcess},
 
     {"memory-place", "Memory", "word", kMemory},
@@ -332,6 +339,11 @@ void fill_gaps(Filler& fill, const Activity& activity, const DeviceActivity& dev
             device.host_was_in.empty() ? std::string("it computed, read data or slept") : device.host_was_in);
   fill.word("waited-in", device.waited_in.empty() ? std::string() : ", mostly in " + device.waited_in);
   fill.time("host-gap-named", device.host_gap_named);
+  const bool after_waits = 2 * device.host_gaps_waited > device.gap(Gap::kHost).count;
+  fill.word("host-after-waits", !after_waits ? std::string()
+                                : device.waited_in.empty()
+                                    ? std::string("; most of these gaps follow a wait for the device")
+                                    : "; most of these gaps follow a wait for the device in " + device.waited_in);
   if (device.host_gaps_waited > 0) {
     fill.count("host-gaps-waited", device.host_gaps_waited);
     fill.time("host-gap-waited", device.host_gap_waited);
@@ -358,13 +370,22 @@ void fill_kernels(Filler& fill, const trace::Trace& trace, bool tied, const Devi
     fill.mean("launch-call-mean", device.launch_calls, device.launched);
     fill.count("launched-kernels", device.launched);
     fill.count("tiny-kernels", device.tiny);
+    fill.count("long-kernels", device.long_launched);
+    fill.count("waited-launches", device.waited_launches);
+    const double waited = device.long_launched > 0 ? 100 * static_cast<double>(device.waited_launches) /
+                                                         static_cast<double>(device.long_launched)
+                                                   : 0;
+    fill.exact("waited-launch-share", waited);
+    fill.count("launches-wait", waited > 90 ? 1 : 0);
+    fill.spans("waited-launches", device.waited_worst);
     fill.time("tiny-call-time", device.tiny_calls);
     fill.time("tiny-kernel-time", device.tiny_time);
     fill.time("tiny-gap-time", device.tiny_gaps);
     if (device.tiny_kernel > 0) fill.word("tiny-kernel", kernel_text(trace, device.tiny_kernel));
     fill.spans("tiny", device.tiny_worst);
   } else {
-    fill.missing(kCalls, {"launched-kernels", "tiny-kernels", "tiny-call-time", "tiny-gap-time"});
+    fill.missing(kCalls, {"launched-kernels", "waited-launches", "waited-launch-share", "launches-wait", "tiny-kernels",
+                          "tiny-call-time", "tiny-gap-time"});
   }
 }
 
@@ -671,7 +692,8 @@ Subject process_subject(const trace::Trace& trace, const Activity& activity, con
   Filler fill(subject);
   fill.word("process", subject.text);
   if (activity.calls == 0) {
-    fill.missing(kCalls, {"load-time", "first-launch-time", "allocations", "allocation-time"});
+    fill.missing(kCalls,
+                 {"load-time", "first-launch-time", "allocations", "allocation-time", "memory-got", "memory-returned"});
     return subject;
   }
   fill.time("load-time", process.load);
@@ -680,6 +702,8 @@ Subject process_subject(const trace::Trace& trace, const Activity& activity, con
   fill.spans("loading-code", process.load_worst);
   fill.count("allocations", process.allocations);
   fill.time("allocation-time", process.allocation_time);
+  fill.count("memory-got", process.allocations - process.frees);
+  fill.count("memory-returned", process.frees);
   fill.count("launches", process.launches);
   fill.spans("allocations", process.allocation_worst);
   return subject;

@@ -101,7 +101,7 @@ struct WorkState {  // of a process: one kind of the host's work
 
 struct ProcessState {
   ProcessActivity out;
-  int64_t pending = 0, pending_time = 0;  // allocations since the last launch
+  int64_t pending = 0, pending_frees = 0, pending_time = 0;  // allocations since the last launch
   Worst pending_worst;
   std::vector<Stretch> pending_stretches;
   int64_t last_correlation = 0;
@@ -290,12 +290,14 @@ class Watch {
   Status prepare() {
     const auto functions = static_cast<size_t>(std::max<int64_t>(trace_.rows(Table::kFunction), 1));
     kinds_.assign(functions, static_cast<uint8_t>(CallKind::kOther));
+    frees_.assign(functions, false);
     for (size_t row = 1; row < functions; ++row) {
       const auto at = static_cast<int64_t>(row);
       const std::string_view name = trace_.text(Table::kFunction, at, column::Function::name);
       const auto kind =
           call_kind(event::from_cell<event::Domain>(trace_.cell(Table::kFunction, at, column::Function::domain)), name);
       kinds_[row] = static_cast<uint8_t>(kind);
+      frees_[row] = kind == CallKind::kAllocate && name.find("Free") != std::string_view::npos;
       if (kind == CallKind::kNone)
         if (const HostWork work = host_work(name); work != HostWork::kNone) {
           kinds_[row] = static_cast<uint8_t>(kWork + static_cast<uint8_t>(work));
@@ -468,6 +470,7 @@ class Watch {
         if (end > start) host.load_worst.add({start, end, end - start, slice.track, slice.track});
       } else if (kind == CallKind::kAllocate) {
         ++process.pending;
+        if (dim < frees_.size() && frees_[dim]) ++process.pending_frees;
         add_saturating(process.pending_time, end - start);
         if (process.pending_stretches.size() < 16 && end > start)
           process.pending_stretches.push_back({start, end, end - start, slice.track, slice.track});
@@ -746,7 +749,15 @@ class Watch {
         ++first_count_;
         add_saturating(process.out.first_excess, launch);
       }
-      if (steady && duration < launch) {
+      const bool waited = call->end >= end && duration >= kLongKernel;
+      if (steady && duration >= kLongKernel) {
+        ++out.long_launched;
+        if (waited) {
+          ++out.waited_launches;
+          out.waited_worst.add({call->start, std::max(end, call->end), launch, slice.track, call->track});
+        }
+      }
+      if (steady && duration < launch && !waited) {
         ++out.tiny;
         ++sum.tiny;
         add_saturating(out.tiny_calls, launch);
@@ -761,10 +772,11 @@ class Watch {
     }
     if (++process.out.launches > kSteady && process.pending > 0) {
       process.out.allocations += process.pending;
+      process.out.frees += process.pending_frees;
       add_saturating(process.out.allocation_time, process.pending_time);
       for (const Stretch& stretch : process.pending_stretches) process.out.allocation_worst.add(stretch);
     }
-    process.pending = process.pending_time = 0;
+    process.pending = process.pending_frees = process.pending_time = 0;
     process.pending_stretches.clear();
   }
 
@@ -935,6 +947,7 @@ class Watch {
   Activity out_;
   walk::CallIndex<LaunchingCall> recent_;
   std::vector<uint8_t> kinds_;  // by row of table function
+  std::vector<bool> frees_;     // likewise: it gives memory back
   std::vector<HostWork> label_work_;
   int64_t waited_since_ = kUnknown;  // the call of waiting in which the thread of why() was when the device fell idle
   std::vector<KernelFacts> kernels_;

@@ -88,6 +88,9 @@ struct DeviceActivity {
   int64_t launched = 0, launch_calls = 0, tiny = 0, tiny_calls = 0, tiny_time = 0, tiny_gaps = 0;
   int64_t tiny_kernel = 0, tiny_of_kernel = 0;
   Worst tiny_worst;
+  /// Of `launched`, kernels of kLongKernel and more, and those whose call returned only when they had ended.
+  int64_t long_launched = 0, waited_launches = 0;
+  Worst waited_worst;
 
   int64_t copies = 0, copy_sum = 0, copy_bytes = 0;  ///< between host and device
   int64_t exposed_copy = 0;                          ///< they ran, and nothing else did
@@ -147,6 +150,8 @@ struct DeviceActivity {
 };
 
 inline constexpr int64_t kSmallCopy = 64 << 10;  ///< bytes
+/// A launch that does not wait returns before such a kernel ends, ns.
+inline constexpr int64_t kLongKernel = 10'000;
 
 struct ProcessActivity {
   int64_t process = 0;  ///< row of table process
@@ -158,6 +163,7 @@ struct ProcessActivity {
   int64_t first_launches = 0, first_excess = 0;
   /// Allocating and freeing between launches, after the first kSteady and before the last of them.
   int64_t allocations = 0, allocation_time = 0, launches = 0;
+  int64_t frees = 0;  ///< of `allocations`: memory given back
   Worst allocation_worst;
 };
 inline constexpr int64_t kSteady = 10;

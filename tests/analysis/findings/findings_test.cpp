@@ -91,6 +91,11 @@ class Planted {
     const int64_t start = std::max(now + how.delay, stream(how.stream).free);
     kernel(start, duration, how, correlation_);
   }
+  void waiting_launch(int64_t duration, int64_t late) {
+    const int64_t start = now + 5 * kUs;
+    call("cudaLaunchKernel", 5 * kUs + duration + late, ++correlation_);
+    kernel(start, duration, {}, correlation_);
+  }
   void kernel(int64_t start, int64_t duration, const Launch& how, int64_t correlation) {
     writer_->add(row::Dispatch{.track = stream(how.stream).track,
                                .start = start,
@@ -365,7 +370,9 @@ TEST(Findings, NamesWhatTheHostDid) {
   const Findings named = host_work("augment#17", 5 * kMs);
   expect_state(named, "host-computes", "found");
   const TraceFinding& finding = *finding_of(named, "host-computes");
-  EXPECT_NE(finding.sentence.find("100 % of the time in augment."), std::string::npos) << finding.sentence;
+  EXPECT_NE(finding.sentence.find("100 % of the time in augment; most of these gaps follow a wait for the device."),
+            std::string::npos)
+      << finding.sentence;
   EXPECT_NE(all_of(named).find("host-computes"), std::string::npos);
   EXPECT_TRUE(std::any_of(finding.evidence.begin(), finding.evidence.end(), [](const std::string& line) {
     return line == "Such gaps after a wait for the device: 49";
@@ -414,7 +421,48 @@ TEST(Findings, AllocationChurn) {
   expect_state(before.find(), "allocation-churn", "silent");
 }
 
+TEST(Findings, ReturnedMemory) {
+  // As torch.cuda.empty_cache() after each of a few steps does.
+  const auto steps = [](int count, int segments, int64_t call) {
+    Planted planted;
+    for (int step = 0; step < count; ++step) {
+      for (int i = 0; i < 20; ++i) {
+        if (i > 0 && i <= segments && step > 0) planted.call("cudaMalloc", call);
+        planted.launch(100 * kUs);
+      }
+      planted.wait();
+      for (int i = 0; i < segments; ++i) planted.call("cudaFree", call);
+    }
+    return planted.find();
+  };
+  const Findings found = steps(2, 12, 200 * kUs);
+  expect_state(found, "returned-memory", "found");
+  EXPECT_NE(finding_of(found, "returned-memory")->sentence.find("gave memory back 12 times and got memory 12 times"),
+            std::string::npos)
+      << finding_of(found, "returned-memory")->sentence;
+  expect_state(steps(2, 3, 200 * kUs), "returned-memory", "silent");
+  expect_state(steps(2, 12, 100), "returned-memory", "silent");
+  expect_state(steps(6, 12, 200 * kUs), "returned-memory", "silent");  // allocation-churn says it
+  expect_state(steps(6, 12, 200 * kUs), "allocation-churn", "found");
+}
+
 // Kernels
+
+TEST(Findings, WaitingLaunches) {
+  // Launches that return `late` after their kernel's end.
+  const auto run = [](int64_t kernel, int64_t late, event::DeviceKind kind = event::DeviceKind::kGpu) {
+    Planted planted({.kind = kind});
+    for (int i = 0; i < 200; ++i) planted.waiting_launch(kernel, late);
+    return planted.find();
+  };
+  const Findings found = run(50 * kUs, 4 * kUs);
+  expect_state(found, "waiting-launches", "found");
+  EXPECT_NE(finding_of(found, "waiting-launches")->sentence.find("200 of 200 launches"), std::string::npos);
+  for (const char* const rule : {"launch-bound", "tiny-kernels"}) expect_state(found, rule, "silent");
+  expect_state(run(50 * kUs, -4 * kUs), "waiting-launches", "silent");
+  expect_state(run(5 * kUs, 4 * kUs), "waiting-launches", "silent");  // a short kernel ends before its call anyway
+  EXPECT_NE(state_of(run(50 * kUs, 4 * kUs, event::DeviceKind::kCpu), "waiting-launches"), "found");
+}
 
 TEST(Findings, TinyKernels) {
   const auto run = [](int64_t kernel, int64_t call) {

@@ -129,6 +129,7 @@ struct WatchProcess {
   /// Where it has its event::WatchPatches, in its memory; 0: nowhere.
   alignas(64) std::atomic<uint64_t> patches;
   std::atomic<uint64_t> own_launches;      ///< those of its first thread that launches: it alone writes here
+  std::atomic<uint32_t> foreign_markers;   ///< 1: another tool takes what it sets through NVTX
   std::atomic<uint32_t> watched_children;  ///< that came while it was watched, and are watched as well; set by tacho
 };
 

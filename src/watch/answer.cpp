@@ -331,6 +331,8 @@ std::vector<std::string> watch_sentences(const WatchMoment& moment, bool at_the_
   for (const WatchedProcess& process : snapshot.processes) {
     if (process.unseen_runtime)
       say(fmt::format("Process {} uses a runtime that tacho watch sees only in programs that it starts.", process.pid));
+    if (process.foreign_markers)
+      say(fmt::format("Another tool takes markers that process {} sets: they are not kept.", process.pid));
     if (process.untimed_queues > 0)
       say(fmt::format("Process {} made {} without profiling before tacho came: what is in {} is counted, not timed.",
                       process.pid,

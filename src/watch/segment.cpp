@@ -351,6 +351,7 @@ WatchSnapshot WatchSegment::snapshot(double seconds) const {
     one.time_ns = value_of(process.time);
     one.forks = process.forks.load(std::memory_order_relaxed);
     one.watched_children = process.watched_children.load(std::memory_order_relaxed);
+    one.foreign_markers = process.foreign_markers.load(std::memory_order_relaxed) != 0;
     one.untimed_queues = process.untimed.load(std::memory_order_relaxed);
     one.closed_words = process.closed_words.load(std::memory_order_relaxed);
     snapshot.processes.push_back(std::move(one));

@@ -517,11 +517,78 @@ class RunningPrograms(watch_pid_test.Running):
         watch.end()
         self.assertIn("2.00 MiB in 2 allocations by cuMemAlloc_v2", self.notes("watch-out-of-memory.tacho"))
 
-    def test_markers_are_refused(self):
-        program = self.driver("table")
-        for trigger in ("marker:step", "slow-step:20%:step"):
-            result = self.run_command(TACHO, "watch", str(program.pid), "--keep", "30s", "--trigger", trigger, code=1)
-            self.one_sentence(result, "markers are seen in programs that tacho starts")
+    def stay_of_markers(self, program, *options):
+        """What a trigger writes of markers that the program sets all the time: [text, domain, whether it has ended]."""
+        watch = watch_pid_test.Watcher(self, program.pid, "--keep", "30s", *options)
+        time.sleep(0.5)
+        if not options:
+            watch.process.send_signal(signal.SIGUSR1)
+        file = "watch-marker.tacho" if options else "watch-signal.tacho"
+        self.until_file(file)
+        moment = watch.end()
+        self.nothing_left(program)
+        rows = self.query(file, "SELECT l.name, coalesce(l.domain, ''), m.duration IS NOT NULL FROM marker m JOIN label l ON m.dim = l.id "
+                                "WHERE coalesce(l.domain, '') <> 'tacho watch' ORDER BY m.start")
+        os.remove(self.folder / file)
+        return rows, moment
+
+    def end_of(self, program):
+        program.process.terminate()
+        line = program.line()
+        self.assertEqual(program.process.wait(20), 0)
+        return line
+
+    def test_nvtx_that_had_no_tool(self):
+        for path in [TARGETS / "attach_markers"] + [TARGETS / "attach_markers_real"] * (TARGETS / "attach_markers_real").exists():
+            program = self.start(path)
+            for stay in range(3):
+                with self.subTest(path.name, stay=stay):
+                    rows, _ = self.stay_of_markers(program, *(("--trigger", "marker:inner", "--after", "500ms") if stay == 1 else ()))
+                    count = sum(text == "numbered" for text, _, _ in rows)
+                    self.assertGreater(count, 20)
+                    self.assertEqual({(text, domain) for text, domain, _ in rows},
+                                     {(text, "NVTX") for text in ("numbered", "outer", "inner", "range", "(text from before tacho attached)")} | {("registered late", "made late")})
+                    for name in ("outer", "inner", "range", "registered late", "(text from before tacho attached)"):
+                        self.assertLessEqual(abs(sum(text == name for text, _, _ in rows) - count), 1, name)
+                    # Only what was under way when the file was written is open.
+                    self.assertLessEqual(sum(text in ("outer", "inner", "range") and not ended for text, _, ended in rows), 2)
+            self.assertRegex(self.end_of(program), r"^\d+ rounds, tables as before$")
+
+    def test_roctx_that_had_no_tool(self):
+        (self.folder / "roctx.c").write_text(
+            "#include <stdint.h>\nstatic __thread int level;\nstatic uint64_t last;\nvoid roctxMarkA(const char* t) { (void)t; }\n"
+            "int roctxRangePushA(const char* t) { (void)t; return level++; }\nint roctxRangePop(void) { return level == 0 ? -1 : --level; }\n"
+            "uint64_t roctxRangeStartA(const char* t) { (void)t; return ++last; }\nvoid roctxRangeStop(uint64_t r) { (void)r; }\n")
+        self.run_command("gcc", "-O2", "-shared", "-fPIC", "-Wl,-soname,libroctx64.so.4", "-o", "libroctx64.so.4", "roctx.c")
+        program = self.start(TARGETS / "attach_markers", "roctx", "./libroctx64.so.4")
+        for stay in range(3):
+            with self.subTest(stay=stay):
+                rows, _ = self.stay_of_markers(program, *(("--trigger", "marker:inner", "--after", "500ms") if stay == 1 else ()))
+                self.assertEqual({domain for _, domain, _ in rows}, {"ROCTx"})
+                numbers = [int(text.split()[1]) for text, _, _ in rows if text.startswith("mark ")]
+                self.assertGreater(len(numbers), 20)
+                self.assertEqual(numbers, list(range(numbers[0], numbers[0] + len(numbers))))
+                for name in ("outer", "inner", "range"):
+                    self.assertLessEqual(abs(sum(text == name for text, _, _ in rows) - len(numbers)), 1, name)
+                self.assertLessEqual(sum(text in ("outer", "inner", "range") and not ended for text, _, ended in rows), 2)
+        self.assertRegex(self.end_of(program), r"^\d+ rounds, levels and numbers right, words as before$")
+
+    def test_markers_of_another_tool_stay(self):
+        if not (TARGETS / "attach_markers_real").exists():
+            self.skipTest("NVIDIA's headers (nvtx3/nvToolsExt.h) are not installed")
+        (self.folder / "tool.c").write_text(
+            "#include <stddef.h>\ntypedef void (*F)(void);\nstatic int count;\nstatic void mark(const void* e) { (void)e; ++count; }\n"
+            "typedef struct { size_t size; int (*table)(int, F***, unsigned*); } Callbacks;\n"
+            "int InitializeInjectionNvtx2(const void* (*get)(unsigned)) {\n  const Callbacks* c = get(1); F** table; unsigned size;\n"
+            "  if (c == 0 || c->table(1, &table, &size) == 0) return 0;\n  *table[1] = (F)mark; return 1; }\n")
+        self.run_command("gcc", "-O2", "-shared", "-fPIC", "-o", "libtool.so", "tool.c")
+        program = self.start(TARGETS / "attach_markers_real", env={**os.environ, "NVTX_INJECTION64_PATH": str(self.folder / "libtool.so")})
+        watch = watch_pid_test.Watcher(self, program.pid, "--keep", "30s", "--trigger", "marker:inner")
+        time.sleep(0.5)
+        moment = watch.end()
+        self.assertEqual(self.files(), [])
+        self.assertIn(f"Another tool takes markers that process {program.pid} sets: they are not kept.", moment["notes"])
+        self.assertRegex(self.end_of(program), "tables as before")
 
 
 if __name__ == "__main__":

@@ -78,9 +78,6 @@ Status read_keep(WatchRequest& request) {
   if (!request.triggers.empty()) keep.triggers.clear();
   for (const std::string& text : request.triggers) {
     TACHO_ASSIGN(watch::KeepTrigger trigger, watch::parse_keep_trigger(text));
-    if (request.chooses() && watch::wants_markers(trigger))
-      return fail("--trigger {}: markers are seen in programs that tacho starts: tacho watch --keep 30s -- program",
-                  text);
     keep.triggers.push_back(std::move(trigger));
   }
   request.options.keep = std::move(keep);

@@ -151,10 +151,6 @@ Result<KeepTrigger> parse_keep_trigger(const std::string& text) {
   return trigger;
 }
 
-bool wants_markers(const KeepTrigger& trigger) {
-  return trigger.cause == KeepCause::kMarker || (trigger.cause == KeepCause::kSlowStep && !trigger.text.empty());
-}
-
 std::vector<KeepTrigger> usual_keep_triggers() {
   return {{.cause = KeepCause::kSignal, .signal = SIGUSR1, .words = "signal:USR1"},
           {.cause = KeepCause::kCrash, .words = "crash"},

@@ -34,8 +34,6 @@ struct KeepTrigger {
 /// "signal:USR1", "crash", "program", "marker:TEXT", "slow-step:20%[:TEXT]", "idle:50%[:TIME]", "new-kernel[:TIME]",
 /// "memory:90%", "out-of-memory", "collective:TIME".
 Result<KeepTrigger> parse_keep_trigger(const std::string& text);
-/// Whether it is seen in markers of the program's.
-bool wants_markers(const KeepTrigger& trigger);
 /// Those of a run that names none.
 std::vector<KeepTrigger> usual_keep_triggers();
 /// A word for names of files: "signal", "slow-step".

@@ -18,10 +18,7 @@ TEST(KeepTrigger, ReadsEachKind) {
   EXPECT_EQ(read("crash").cause, KeepCause::kCrash);
   EXPECT_EQ(read("program").cause, KeepCause::kProgram);
   EXPECT_EQ(read("marker:epoch: 3").text, "epoch: 3");
-  EXPECT_TRUE(wants_markers(read("marker:step")));
   EXPECT_EQ(read("slow-step:20%:train step").text, "train step");
-  EXPECT_TRUE(wants_markers(read("slow-step:20%:step")));
-  EXPECT_FALSE(wants_markers(read("slow-step:20%")));
   EXPECT_EQ(read("out-of-memory").cause, KeepCause::kOutOfMemory);
   EXPECT_DOUBLE_EQ(read("slow-step:20%").share, 0.2);
   EXPECT_DOUBLE_EQ(read("idle:50%").seconds, 1);

@@ -14,12 +14,14 @@
 #include "capture/attach_answer.h"
 #include "capture/plugin/watch/amd/hip.h"
 #include "capture/plugin/watch/cuda.h"
+#include "capture/plugin/watch/markers/roctx.h"
 #include "capture/plugin/watch/opencl.h"
 #include "capture/plugin/watch/patches.h"
 #include "capture/plugin/watch/ring.h"
 #include "capture/plugin/watch/sums.h"
 #include "capture/room/loaded.h"
 #include "capture/room/slots.h"
+#include "capture/source/marker/nvtx_late.h"
 #include "event/schema.h"
 #include "tape/sleep.h"
 
@@ -37,9 +39,9 @@ constinit size_t g_hook_count = 0;
 
 // Words of the drivers stay, of tools that work below their functions, and of tacho's libraries, whatever their names.
 bool keeps_its_words(const dl_phdr_info& object, const char* name) {
-  static constexpr const char* kNames[] = {"libcuda.so",     "libcuda-",       "libcudadebugger",
-                                           "libnvidia-",     "libcupti.so",    "libnvperf_host",
-                                           "libamdhip64.so", "librocprofiler", "libroctracer"};
+  static constexpr const char* kNames[] = {"libcuda.so",   "libcuda-",       "libcudadebugger", "libnvidia-",
+                                           "libcupti.so",  "libnvperf_host", "libamdhip64.so",  "librocprofiler",
+                                           "libroctracer", "libroctx64"};
   for (const char* const each : kNames)
     if (strncmp(name, each, strlen(each)) == 0) return true;
   return exported_by(object, event::kWatchEntry) != nullptr || exported_by(object, tape::kAttachEntry) != nullptr;
@@ -87,6 +89,10 @@ const char* look() {
   count += of_hip;
   if (of_hip == 0 && uses_hsa_alone()) note_domain(event::kWatchUnseen);
   if (g_table->header.patches.load(std::memory_order_relaxed) != 0) ask_for_patches(hooks, count);
+  if (keeps()) {
+    count += roctx_hooks(hooks + count, kMostSlotHooks - count);
+    if (nvtx::lead_tables().of_others > 0) g_process->foreign_markers.store(1, std::memory_order_relaxed);
+  }
   // Programs may load the driver yet.
   if (const SlotHook hook = dlsym_hook(); hook.found != nullptr && count < kMostSlotHooks) hooks[count++] = hook;
   size_t by_words = 0;
@@ -145,6 +151,7 @@ const char* come(const AttachBlock& block) {
   begin_driver();
   begin_hip();
   begin_opencl();
+  forget_roctx_ranges();
   g_hook_count = 0;
   g_process->patches.store(begin_patches(), std::memory_order_release);
   g_late = true;
@@ -165,6 +172,7 @@ void leave() {
   drain_opencl();
   await_taken_out([] { return lives(g_path); });
   lead_back(g_hooks, g_hook_count, kRules);
+  if (keeps()) nvtx::lead_tables_back();
   leave_opencl();
   g_watched.store(false, std::memory_order_release);
   end_driver();

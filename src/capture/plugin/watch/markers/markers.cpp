@@ -11,6 +11,7 @@
 #include "capture/attached.h"
 #include "capture/capture.h"
 #include "capture/plugin/watch/ring.h"
+#include "capture/plugin/watch/sums.h"
 #include "capture/room/lock.h"
 #include "capture/room/pages.h"
 #include "capture/source/marker/marker.h"
@@ -132,8 +133,20 @@ struct Level {
 struct Levels {
   Level of[3];
   uint32_t others;  // in domains beyond these
+  uint32_t stay;    // in which they began: what was open when tacho left is not known any more
 };
 __attribute__((tls_model("initial-exec"))) constinit thread_local Levels t_levels = {};
+
+void begin_levels() {
+  const uint32_t stay = g_stay.load(std::memory_order_relaxed);
+  if (__builtin_expect(t_levels.stay != stay, 0)) t_levels = {{}, 0, stay};
+}
+
+// A range's number, since one of an earlier stay may end in this one: its stay above its record's ticket.
+constexpr uint32_t kStayAt = 48;
+uint64_t stay_bits() {
+  return static_cast<uint64_t>(g_stay.load(std::memory_order_relaxed)) << kStayAt;
+}
 
 // `claim`: a free place becomes the domain's. nullptr: there is none.
 Level* level_of(uint32_t domain, bool claim) {
@@ -174,6 +187,7 @@ void keep(std::string_view why) {
 
 int push(const Marker& marker) {
   if (!ready()) return kNotTracked;
+  watch::begin_levels();
   watch::keep(watch::WatchRecordKind::kPush, marker);
   watch::Level* const level = watch::level_of(marker.domain, true);
   if (level != nullptr) return static_cast<int>(level->open++);
@@ -183,6 +197,7 @@ int push(const Marker& marker) {
 
 int pop(uint32_t domain) {
   if (!ready()) return kNotTracked;
+  watch::begin_levels();
   int result = kNotTracked;
   if (watch::Level* const level = watch::level_of(domain, false); level != nullptr)
     result = static_cast<int>(--level->open);
@@ -198,10 +213,13 @@ int pop_with(uint32_t domain, std::string_view) {
 }
 
 uint64_t start(const Marker& marker) {
-  return ready() ? watch::keep(watch::WatchRecordKind::kStart, marker) : 0;
+  const uint64_t ticket = ready() ? watch::keep(watch::WatchRecordKind::kStart, marker) : 0;
+  return ticket != 0 ? watch::stay_bits() | ticket : 0;
 }
 void stop(uint64_t range) {
-  if (range != 0 && ready()) watch::keep_marker({.kind = watch::WatchRecordKind::kStop, .of = range});
+  const uint64_t ticket = range ^ watch::stay_bits();
+  if (range != 0 && ticket >> watch::kStayAt == 0 && ready())
+    watch::keep_marker({.kind = watch::WatchRecordKind::kStop, .of = ticket});
 }
 void stop_with(uint64_t range, std::string_view) {
   stop(range);
@@ -230,9 +248,9 @@ void nvtx::read_payloads(uint32_t, const PayloadData*, size_t, Payloads&) {}
 
 }  // namespace tacho::capture
 
-/// Numbers of texts hold for as long as the process lives.
+/// Numbers of texts hold for as long as the process lives; what it had registered before tacho came has none.
 uint32_t tacho::tape::late_session() {
-  return 0;
+  return tacho::capture::watch::g_late ? 1 : 0;
 }
 uint32_t tacho::tape::intern(std::string_view text) {
   return tacho::capture::watch::keeps() ? tacho::capture::watch::number_of(text) : 0;

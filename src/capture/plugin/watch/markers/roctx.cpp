@@ -19,11 +19,13 @@
 namespace tacho::capture::watch {
 namespace {
 
+constexpr const char* kLibraries[] = {"libroctx64.so.4", "libroctx64.so", "librocprofiler-sdk-roctx.so.1",
+                                      "librocprofiler-sdk-roctx.so"};
+
 // ROCTx's own function, wherever it is loaded.
 void* search(const char* name) {
   if (void* const next = real_dlsym(RTLD_NEXT, name)) return next;
-  for (const char* const file :
-       {"libroctx64.so.4", "libroctx64.so", "librocprofiler-sdk-roctx.so.1", "librocprofiler-sdk-roctx.so"}) {
+  for (const char* const file : kLibraries) {
     void* const library = dlopen(file, RTLD_LAZY | RTLD_NOLOAD);
     if (library == nullptr) continue;
     void* const found = real_dlsym(library, name);
@@ -107,18 +109,49 @@ TACHO_EXPORT void roctxRangeStop(uint64_t range) {
   own(range);
 }
 
-void* tacho::capture::watch::hooked_roctx_symbol(const char* symbol, void* found) {
-  struct Hook {
-    const char* name;
-    void* function;
-  };
-  const Hook hooks[] = {{"roctxMarkA", reinterpret_cast<void*>(&roctxMarkA)},
-                        {"roctxRangePushA", reinterpret_cast<void*>(&roctxRangePushA)},
-                        {"roctxRangePop", reinterpret_cast<void*>(&roctxRangePop)},
-                        {"roctxRangeStartA", reinterpret_cast<void*>(&roctxRangeStartA)},
-                        {"roctxRangeStop", reinterpret_cast<void*>(&roctxRangeStop)}};
+namespace tacho::capture::watch {
+namespace {
+
+struct RoctxHook {
+  const char* name;
+  void* function;
+};
+const RoctxHook kRoctxHooks[] = {{"roctxMarkA", reinterpret_cast<void*>(&roctxMarkA)},
+                                 {"roctxRangePushA", reinterpret_cast<void*>(&roctxRangePushA)},
+                                 {"roctxRangePop", reinterpret_cast<void*>(&roctxRangePop)},
+                                 {"roctxRangeStartA", reinterpret_cast<void*>(&roctxRangeStartA)},
+                                 {"roctxRangeStop", reinterpret_cast<void*>(&roctxRangeStop)}};
+
+}  // namespace
+
+void* hooked_roctx_symbol(const char* symbol, void* found) {
   if (keeps())
-    for (const Hook& each : hooks)
+    for (const RoctxHook& each : kRoctxHooks)
       if (strcmp(symbol, each.name) == 0) return each.function;
   return found;
 }
+
+size_t roctx_hooks(SlotHook* into, size_t room) {
+  size_t count = 0;
+  for (const RoctxHook& each : kRoctxHooks) {
+    void* found = nullptr;
+    for (const char* const file : kLibraries) {
+      void* const library = dlopen(file, RTLD_LAZY | RTLD_NOLOAD);
+      if (library == nullptr) continue;
+      void* const there = real_dlsym(library, each.name);
+      dlclose(library);
+      // A hook calls the first library's function, and each counts its own levels.
+      if (found != nullptr && there != nullptr && there != found) return 0;
+      if (there != nullptr) found = there;
+    }
+    if (found != nullptr && count < room) into[count++] = {found, each.function, each.name};
+  }
+  return count;
+}
+
+void forget_roctx_ranges() {
+  const Guard guard(g_lock);
+  g_ranges.clear();
+}
+
+}  // namespace tacho::capture::watch

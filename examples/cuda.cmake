@@ -23,3 +23,8 @@ tacho_cuda_program(tests/device/cuda_endings_ptds ${CMAKE_SOURCE_DIR}/tests/devi
 tacho_cuda_program(tests/device/cuda_kernels ${CMAKE_SOURCE_DIR}/tests/device/cuda_kernels.cu)
 tacho_cuda_program(tests/device/cuda_variables ${CMAKE_SOURCE_DIR}/tests/device/cuda_variables.cu)
 tacho_cuda_program(tests/device/cuda_roofline ${CMAKE_SOURCE_DIR}/tests/device/cuda_roofline.cu)
+
+find_path(TACHO_CUPTI_HEADERS cupti.h PATHS ${TACHO_CUDA_HOME}/extras/CUPTI/include ${TACHO_CUDA_HOME}/include NO_DEFAULT_PATH)
+if(TACHO_CUPTI_HEADERS)
+  tacho_cuda_program(tests/device/cupti_finalize ${CMAKE_SOURCE_DIR}/tests/device/cupti_finalize.cu -I${TACHO_CUPTI_HEADERS})
+endif()

@@ -7,7 +7,8 @@ Sections: eager, graphs (attach, leave, again with other options), listen (eager
 rounds (20 times; losses bit for bit those of an undisturbed run), memory (what of the program's resident memory has grown, by mapping),
 turns (the speed after leaving with --leave-cupti finalized against before, beside a program that nobody attaches to: the two take turns on
 the GPU), idle_turns (the same where CUPTI stays idle, also with graphs),
-finalize (--leave-cupti finalized: graphs before, meanwhile and after, and a hundred rounds with four launching threads).
+finalize (--leave-cupti finalized: graphs before, meanwhile and after, and a hundred rounds with four launching threads), facts (what
+cuptiFinalize does in a program by itself, without tacho and without verdicts: where graphs break, which clock is left, what idle costs).
 """
 import argparse
 import csv
@@ -362,6 +363,9 @@ class Check:
     def finalize(self):
         attach_finalize.run_cases(self)
         self.go_round(100, "0.25", "--leave-cupti", "finalized", threads=3)
+
+    def facts(self):
+        attach_finalize.tell_facts(self, self.tacho.parent.parent / "tests" / "device" / "cupti_finalize")
 
     def go_round(self, number, seconds, *more, threads):
         """Attaches again and again. The program's losses stay the same, and each recording has the kernels of its steps."""

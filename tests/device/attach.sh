@@ -19,4 +19,10 @@ for file in bin/tacho lib/libtacho.so; do
     exit 1
   fi
 done
+cuda=${CUDA_HOME:-/usr/local/cuda}
+if [ ! -e "$build/tests/device/cupti_finalize" ] && [ -x "$cuda/bin/nvcc" ]; then  # for the section facts
+  mkdir -p "$build/tests/device"
+  "$cuda/bin/nvcc" -O2 -arch=native -std=c++17 -I"$cuda/extras/CUPTI/include" -o "$build/tests/device/cupti_finalize" "$here/cupti_finalize.cu" ||
+    echo "attach.sh: nvcc could not build cupti_finalize" >&2
+fi
 exec python3 "$here/attach.py" --build "$build" --out "$out" "$@"

@@ -31,6 +31,36 @@ CASES = {
     "PyTorch's profiler before": (["profile"], [], ["profile"], "", ""),
 }
 
+BEGIN, END = "subscribe register kinds", "off finalize"
+MADE = "capture instantiate launch"
+# Words of cupti_finalize: what finalising does where tacho would not finalise, or does so differently. No verdicts: attach.md and
+# src/capture/source/cuda/ending.h go by what comes of them.
+FACTS = {
+    "a graph launched meanwhile": f"{MADE} {BEGIN} launch {END} launch",
+    "the same, finalised at once": f"{MADE} {BEGIN} launch off finalize-now launch",
+    "the same, launched again while all is off": f"{MADE} {BEGIN} launch off launch finalize launch",
+    "launched while only subscribed": f"{MADE} subscribe launch finalize launch",
+    "launched while left idle": f"{MADE} {BEGIN} off unsubscribe launch subscribe finalize launch",
+    "launched before and after": f"{MADE} {BEGIN} {END} launch",
+    "launched only after": f"capture instantiate {BEGIN} {END} launch",
+    "made meanwhile": f"{BEGIN} capture instantiate {END} launch",
+    "made and uploaded meanwhile": f"{BEGIN} capture instantiate upload {END} launch",
+    "captured before, made after": f"capture {BEGIN} {END} instantiate launch",
+    "captured meanwhile, made after": f"{BEGIN} capture {END} instantiate launch",
+    "changed meanwhile": f"{MADE} {BEGIN} update {END} launch",
+    "launched and destroyed meanwhile, made anew after": f"{MADE} {BEGIN} launch destroy {END} instantiate launch single",
+    "made after, recorded by a second session": f"{BEGIN} {END} {MADE} subscribe kinds launch off unsubscribe launch",
+    "a clock that was registered once": f"subscribe register kinds clock single {END} subscribe kinds clock single {END} subscribe kinds clock single {END}",
+    "a clock that is registered each time": f"{BEGIN} clock single {END} {BEGIN} clock single {END} {BEGIN} clock single {END}",
+    "no clock of ours": f"subscribe kinds clock single {END} subscribe kinds clock single {END}",
+    "four threads": f"threads rate {BEGIN} rate off rate finalize rate rounds rate stop",
+    "four threads, idle": f"threads rate {BEGIN} off unsubscribe rate stop",
+    "four threads, finalised at once": f"threads {BEGIN} off finalize-now rate {BEGIN} off finalize-now rate stop",
+    "nobody was here": "known",
+    "somebody was here": f"{BEGIN} single off unsubscribe known",
+    "somebody was here and finalised": f"{BEGIN} single {END} known",
+}
+
 
 class Program:
     """The program's side."""
@@ -184,6 +214,21 @@ def run_cases(check):
         check.say(not wrong, f"{name}: {'; '.join(wrong) or 'the program goes on, results right'}")
         for sentence in told:
             print(f"        {sentence[:150]}", flush=True)
+
+
+def tell_facts(check, built):
+    """One process each, for some do not live through it."""
+    for name, words in FACTS.items():
+        try:
+            result = subprocess.run([built, *words.split()], capture_output=True, text=True, timeout=60)
+        except subprocess.TimeoutExpired as problem:
+            print(f"fact  {name}: {(problem.stdout or b'').decode().strip()} hangs", flush=True)
+            continue
+        said = result.stdout.strip()
+        if result.returncode in (2, 3):  # it does not know a word, or found no CUPTI
+            check.say(False, f"{name}: {said[-200:]} {result.stderr.strip()[-200:]}")
+        ended = "" if result.returncode in (0, 1) else f"it ended with {result.returncode} {result.stderr.strip()[-200:]}"
+        print(f"fact  {name}: {said} {ended}", flush=True)
 
 
 if __name__ == "__main__":

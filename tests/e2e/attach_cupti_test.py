@@ -125,10 +125,12 @@ class Leaving(Live):
 
     def test_a_graph_meanwhile_and_ever_after(self):
         """Made or launched while tacho was there: it stays idle, then and in each later attach."""
-        for number in (signal.SIGUSR1, signal.SIGUSR2):
+        for number, call in ((signal.SIGUSR1, "cuGraphLaunch"), (signal.SIGUSR2, "cuGraphInstantiateWithFlags")):
             program = self.start_live()
             self.assertEqual(self.attach_finalizing(program), "CUPTI was finalised")
-            self.assertIn("the program made or launched CUDA graphs while tacho was attached", self.attach_finalizing(program, lambda: self.graph(program, number)))
+            said = self.attach_finalizing(program, lambda: self.graph(program, number))
+            self.assertIn("the program made or launched CUDA graphs while tacho was attached", said)
+            self.assertIn(f"(the first call of graphs: {call})", said)
             self.graph(program)
             self.assertIn("an earlier attach left it idle", self.attach_finalizing(program))
             self.ends(program, 1)
@@ -162,6 +164,29 @@ class Leaving(Live):
         program = self.start_live(more={"FAKE_CUPTI_STAYS": "1"})
         self.assertIn("was given: it refused", self.attach_finalizing(program))
         self.ends(program, 0)
+
+    def test_one_that_takes_no_buffers(self):
+        """Nothing is recorded, and CUPTI is given back all the same: a later attach does not take tacho for another profiler."""
+        for options, finalized in (((), 0), (("--leave-cupti", "finalized"), 2)):
+            program = self.start_live(more={"FAKE_CUPTI_NO_BUFFERS": "1"})
+            for _ in range(2):
+                self.attach(program, "--duration", "0.3", *options)
+                info = self.run_command(TACHO, "info", "a.tacho").stdout.decode()
+                self.assertIn("CUPTI takes no buffers from tacho", info)
+                self.assertNotIn("another profiler", info)
+            self.ends(program, finalized)
+
+    def test_tacho_is_killed(self):
+        """The program's thread finalises by itself."""
+        program = self.start_live()
+        tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "-o", "killed.tacho", "--leave-cupti", "finalized"], cwd=self.folder)
+        self.wait_until(lambda: "tacho-cupti" in self.threads(program.pid))
+        tacho.kill()
+        tacho.wait()
+        self.run_command(TACHO, "recover", code=None)
+        self.wait_until(lambda: self.leftovers(program.pid) == ([], [], []))
+        self.assertEqual(self.attach_finalizing(program), "CUPTI was finalised")
+        self.ends(program, 2)
 
     def test_launches_are_counted_anew(self):
         """CUPTI numbers calls from 1 again once it was finalised."""

@@ -15,8 +15,8 @@ namespace {
 
 // Both in a process's life, for a graph may be launched at any time after.
 constinit std::atomic<bool> g_unfollowed{false};  // CUPTI was there while nobody followed the calls of graphs
-constinit std::atomic<uint64_t> g_graph_calls{0};
-constinit bool g_of_graphs[kCallbacks] = {};  // of the driver, through which the runtime works as well
+constinit std::atomic<uint32_t> g_graph_call{0};  // the first one's number among the driver's functions, 0 = none
+constinit bool g_of_graphs[kCallbacks] = {};      // of the driver, through which the runtime works as well
 
 bool is_of_graphs(const char* function) {
   const auto begins = [&](const char* with) { return strncmp(function, with, strlen(with)) == 0; };
@@ -34,7 +34,7 @@ constinit Finalizing g_finalizing{};
 
 // At the end of a call of ours, as NVIDIA's header recommends: no call of this thread is inside CUPTI then.
 bool finalize_at_exit(const abi::CallbackData& call) {
-  if (call.site != abi::kExit || g_graph_calls.load(std::memory_order_acquire) != 0) return true;
+  if (call.site != abi::kExit || g_graph_call.load(std::memory_order_acquire) != 0) return true;
   const int64_t begin = raw_now();
   g_finalizing.tried = true;
   g_finalizing.cupti->unsubscribe(g_finalizing.subscriber);
@@ -47,8 +47,12 @@ constexpr const char* kCost =
     "Measured with CUPTI 13.0, loops of graphs are 3 to 11 % slower then, and loops of single launches that the host "
     "can hardly keep up with about 13 %";
 
-void tell_idle(const char* why) {
-  char line[640];
+void tell_idle(const Cupti& cupti, const char* why) {
+  char line[768], first[128] = "";
+  const uint32_t call = g_graph_call.load(std::memory_order_acquire);
+  const char* name = nullptr;
+  if (call != 0 && cupti.get_callback_name(abi::domain::kDriver, call, &name) == abi::kSuccess && name != nullptr)
+    snprintf(first, sizeof first, " (the first call of graphs: %s)", name);
   if (why == nullptr)
     snprintf(line, sizeof line,
              "CUPTI stays in the program, idle, until the program ends: to finalise it would break CUDA graphs. %s",
@@ -56,8 +60,8 @@ void tell_idle(const char* why) {
   else
     snprintf(line, sizeof line,
              "CUPTI stays in the program, idle, until the program ends, although --leave-cupti finalized was given: "
-             "%s. %s",
-             why, kCost);
+             "%s%s. %s",
+             why, first, kCost);
   tape::note(event::NoteSeverity::kInfo, line);
   tape::define_property(event::Table::kProcess, 0, "cupti.left", "idle");
 }
@@ -77,7 +81,7 @@ const char* why_not_finalize(const Cupti& cupti, bool busy) {
   if (cupti.finalize == nullptr || cupti.unsubscribe == nullptr) return "this CUPTI has no function for it";
   if (g_unfollowed.load(std::memory_order_acquire))
     return "an earlier attach left it idle, and a graph that the program has launched since would break";
-  if (g_graph_calls.load(std::memory_order_acquire) != 0)
+  if (g_graph_call.load(std::memory_order_acquire) != 0)
     return "the program made or launched CUDA graphs while tacho was attached, and these would break";
   if (busy) return "a call of tacho's into it has not returned";
   return nullptr;
@@ -98,7 +102,8 @@ void begin_to_follow_graphs(const Cupti& cupti, abi::Subscriber subscriber) {
 
 void see_graph_call(int domain, uint32_t id) {
   if (domain == abi::domain::kDriver && id < kCallbacks && __builtin_expect(g_of_graphs[id], 0))
-    g_graph_calls.fetch_add(1, std::memory_order_release);
+    if (uint32_t none = 0; g_graph_call.load(std::memory_order_relaxed) == none)
+      g_graph_call.compare_exchange_strong(none, id, std::memory_order_release, std::memory_order_relaxed);
 }
 
 void leave_cupti(const Cupti& cupti, abi::Subscriber subscriber, bool busy) {
@@ -112,7 +117,7 @@ void leave_cupti(const Cupti& cupti, abi::Subscriber subscriber, bool busy) {
     if (why == nullptr) why = called ? "it refused" : "it does not tell of the call in which that is safe";
   }
   g_unfollowed.store(true, std::memory_order_release);
-  tell_idle(why);
+  tell_idle(cupti, why);
   if (cupti.unsubscribe != nullptr && !g_finalizing.tried) cupti.unsubscribe(subscriber);
 }
 

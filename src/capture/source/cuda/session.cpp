@@ -641,6 +641,17 @@ unsigned needed_driver(uint32_t cupti) {
   }
 }
 
+// In a program that ran before.
+void give_back_cupti() {
+  // A client of several leaves with its subscriber, and nothing of CUPTI's is left (docs/attach.md).
+  if (!has_own_subscriber())
+    leave_cupti(g_cupti, g_subscriber, g_inside.load() != 0);
+  else
+    g_cupti.unsubscribe(g_subscriber);
+  forget_own_subscriber();
+  g_subscriber = nullptr;
+}
+
 bool subscribe() {
   if (take_own_subscriber(g_cupti, g_version, driver_major(), on_callback, g_subscriber)) return true;
   abi::Result result;
@@ -746,6 +757,7 @@ bool start_session() {
     snprintf(line, sizeof line, "CUPTI takes no buffers from tacho (%s): the CUDA activity is not traced",
              result_text(result));
     say_and_note(event::NoteSeverity::kError, line);
+    if (tape::attached_late()) give_back_cupti();
     return false;
   }
   g_started.store(1);
@@ -809,13 +821,7 @@ void end_session() {
     g_cupti.activity_disable(kind);
   finish_work();
   tell_silent_graphs();
-  // A client of several leaves with its subscriber, and nothing of CUPTI's is left (docs/attach.md).
-  if (!has_own_subscriber())
-    leave_cupti(g_cupti, g_subscriber, g_inside.load() != 0);
-  else
-    g_cupti.unsubscribe(g_subscriber);
-  forget_own_subscriber();
-  g_subscriber = nullptr;
+  give_back_cupti();
   g_active.store(0);
   g_started.store(0);
 }

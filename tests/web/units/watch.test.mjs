@@ -3,7 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { load } from './modules.mjs';
 
-const { change, comparable, cost, gpus, idle, sorted, title, weighted } = await load('watch/moment');
+const { change, comparable, cost, earlierOnes, gpus, hostCost, idle, sorted, title, weighted } =
+  await load('watch/moment');
+const { average, error, rate, whole } = await load('watch/cells');
 
 const kernel = (name, count, level, timed, time, more = {}) => ({
   kind: 'kernel',
@@ -139,4 +141,38 @@ test('what watching costs', () => {
     cost(moment(2, [], { cost: { share: 0.001, low: -0.002, high: 0.006 } })),
     'of the pace -0.2 % to 0.6 %, budget 1.0 %',
   );
+});
+
+test('what watching costs one of several hosts', () => {
+  const host = { host_ns: 2e7, seconds: 2, timing: true, cost: { share: 0.001, low: -0.002, high: 0.006 } };
+  assert.equal(hostCost(host), 'host 1.00 %, pace -0.2 % to 0.6 %');
+  assert.equal(hostCost({ ...host, cost: null, host_ns: null }), '');
+  assert.equal(hostCost({ ...host, timing: false }), 'host 1.00 %, counts only');
+});
+
+test('cells of lines', () => {
+  const line = { row: { count: 4 }, time: 8000, bound: false, error: 0.05 };
+  assert.deepEqual([whole(line), average(line), error(line)], ['8.000 us', '2.000 us', '5.0']);
+  assert.deepEqual([whole({ ...line, bound: true }), average({ ...line, bound: true })], ['≤ 8.000 us', '≤ 2.000 us']);
+  assert.deepEqual(
+    [whole({ ...line, time: null }), average({ ...line, time: null }), error({ ...line, error: null })],
+    ['—', '—', '—'],
+  );
+  assert.deepEqual([rate(NaN), rate(5 / 0), rate(5)], ['—', '—', '5']);
+});
+
+test('what the moment before has of the same', () => {
+  const processes = (launches) => [{ pid: 7, launches }];
+  const before = moment(1, [], { processes: processes(3) });
+  const now = moment(2, [], { processes: processes(8) });
+  const of = (from) =>
+    earlierOnes(
+      from,
+      now,
+      (each) => each.processes,
+      (one) => one.pid,
+    );
+  assert.equal(of(before).get(7).launches, 3);
+  assert.equal(of(null).size, 0);
+  assert.equal(of({ ...before, run: 'another' }).size, 0);
 });

@@ -224,16 +224,38 @@ export function gpus(now: Moment): Gpu[] {
   return all;
 }
 
-/** Its sentences about what watching costs. */
-export function cost(now: Moment): string {
+interface Costs {
+  host_ns: number | null;
+  seconds: number;
+  timing: boolean;
+  cost: Cost | null;
+}
+/** What watching takes of the host and of the pace, in words; `pace`: how the latter begins. */
+function costs(of: Costs, pace: string): string[] {
   const parts: string[] = [];
-  if (now.host_ns !== null && now.seconds > 0)
-    parts.push(`host ${((now.host_ns * 1e-9 * 100) / now.seconds).toFixed(2)} %`);
-  if (!now.timing) parts.push('counts only');
-  else if (now.cost !== null)
-    parts.push(
-      `of the pace ${(now.cost.low * 100).toFixed(1)} % to ${(now.cost.high * 100).toFixed(1)} %, budget ${(now.budget * 100).toFixed(1)} %`,
-    );
-  else parts.push('of the pace: not measured yet');
+  if (of.host_ns !== null && of.seconds > 0)
+    parts.push(`host ${((of.host_ns * 1e-9 * 100) / of.seconds).toFixed(2)} %`);
+  if (!of.timing) parts.push('counts only');
+  else if (of.cost !== null)
+    parts.push(`${pace} ${(of.cost.low * 100).toFixed(1)} % to ${(of.cost.high * 100).toFixed(1)} %`);
+  return parts;
+}
+/** What watching costs a host of several. */
+export const hostCost = (host: Host): string => costs(host, 'pace').join(', ');
+/** And what the budget is. */
+export function cost(now: Moment): string {
+  const parts = costs(now, 'of the pace');
+  if (now.timing)
+    parts.push(now.cost !== null ? `budget ${(now.budget * 100).toFixed(1)} %` : 'of the pace: not measured yet');
   return parts.join(', ');
+}
+
+/** What `now` and the moment `since` both have, as it was then, by its key. */
+export function earlierOnes<T, K>(
+  since: Moment | null,
+  now: Moment,
+  of: (moment: Moment) => T[],
+  key: (one: T) => K,
+): Map<K, T> {
+  return new Map(comparable(since, now) ? of(since).map((one) => [key(one), one]) : []);
 }

@@ -6,7 +6,7 @@ import json
 import random
 
 from harness import Case, TACHO, main
-from torch_file import BF16, FLOAT, GPUS, H100, HALF, TorchFile, train
+from torch_file import BF16, FLOAT, GPUS, H100, HALF, WIDTH, TorchFile, train
 
 
 class Planted(Case):
@@ -226,6 +226,51 @@ class Operators(Planted):
             file.bmm(self.HEADS, 1024, 1024, 64)
         self.names(self.layer(over_rows))
 
+    def test_numbers_of_64_bits(self):
+        def product(file):
+            with file.op("aten::mm", [[2048, 2048], [2048, 2048]], ["double", "double"]):
+                file.kernel("Cijk_Ailk_Bljk_DB_MT128x128x16_" if file.gpu.hip else "sm80_xmma_gemm_f64f64_f64f64_f64_nn_n_tilesize64x64x16",
+                            2 * 2048 ** 3 / file.gpu.f32 / 0.7 * 1e6, 256)
+        self.names(self.layer(product), "double-precision", said=["aten::mm [[2048, 2048], [2048, 2048]]"], also=["operators-below-roof"])
+
+        def elementwise(file):
+            with file.op("aten::mul", [[8192, 4096], [8192, 4096]], ["double", "double"]):
+                file.kernel("void at::native::vectorized_elementwise_kernel<2, at::native::BinaryFunctor<double, double, double>>",
+                            24 * 8192 * 4096 / file.gpu.bandwidth / 0.85 * 1e6, 8192)
+        self.names(self.layer(elementwise), "double-precision", said=["in 60 calls"])
+
+    @staticmethod
+    def copied(file, outer, kinds, strides=None, share=0.75):
+        """A copy on the device that `outer` asked for."""
+        shape = [8192, 4096]
+        with file.op(outer, [shape], kinds[1:]), file.op("aten::_to_copy" if outer == "aten::to" else "aten::clone", [shape], kinds[1:]), \
+                file.op("aten::copy_", [shape, shape, []], [*kinds, "Scalar"], ["", "", "False"], strides):
+            file.kernel("void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda>",
+                        sum(WIDTH[kind] for kind in kinds) * 8192 * 4096 / file.gpu.bandwidth / share * 1e6, 8192)
+
+    def test_copies_on_the_device(self):
+        self.names(self.layer(lambda file: [self.copied(file, "aten::to", [BF16, FLOAT]) for _ in range(4)]), "copies-on-device",
+                   said=["change the type -, most of it in aten::to [[8192, 4096]]", "in 240 copies, which change the type, f32 to bf16"])
+        self.names(self.layer(lambda file: [self.copied(file, "aten::contiguous", [BF16, BF16], [[4096, 1], [1, 8192], []]) for _ in range(4)]),
+                   "copies-on-device", said=["change the layout -, most of it in aten::contiguous"], also=["operators-below-roof"])
+        self.names(self.layer(lambda file: [self.copied(file, "aten::contiguous", [BF16, BF16]) for _ in range(4)]),
+                   "copies-on-device", said=["change neither -"])
+        self.names(self.trained("before", lambda file, number: self.copied(file, "aten::to", [BF16, FLOAT])))
+
+    def test_an_optimizer_of_single_tensors(self):
+        def steps(names, hidden):
+            def plant(file, number):
+                with file.range("Optimizer.step#AdamW.step"):
+                    for _ in range(40):
+                        for name in names:
+                            with file.op(f"aten::{name}", [[1024, hidden]], [FLOAT]):
+                                file.kernel(f"void at::native::vectorized_elementwise_kernel<4, at::native::{name}_functor<float>>",
+                                            12 * 1024 * hidden / file.gpu.bandwidth / 0.8 * 1e6, 1024)
+            return self.trained("after", plant)
+        adamw = ("mul_", "lerp_", "mul_", "addcmul_", "sqrt", "div", "add_", "addcdiv_")
+        self.names(steps(adamw, 4096), "single-tensor-optimizer", said=["Optimizer.step#AdamW.step", "in 10 steps, 320 kernels each"])
+        self.names(steps(("_fused_adamw_",), 4096))
+
     def test_an_input_that_is_not_contiguous(self):
         def plant(file):
             with file.op("aten::mul", [[8192, 4096], [8192, 4096]], [BF16, BF16], None, [[4096, 1], [1, 8192]]):
@@ -347,7 +392,7 @@ class Host(Planted):
                     with file.op("aten::add_", [[512], [512], []], [FLOAT, FLOAT, "Scalar"], ["", "", "1"]):
                         file.kernel("void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>", 2.0, 1)
         self.names(self.trained("after", plant, layers=1), "tiny-kernels", said=["vectorized_elementwise_kernel"],
-                   also=["launch-bound", "small-grids", "queued-gaps"])
+                   also=["launch-bound", "small-grids", "queued-gaps", "single-tensor-optimizer"])
 
     def test_recompilations(self):
         def plant(file, number):
@@ -427,7 +472,7 @@ class Host(Planted):
                     for name in ("mul_", "lerp_", "addcmul_", "sqrt", "div", "add_", "addcdiv_"):
                         with file.op(f"aten::{name}", [[1024]], [FLOAT]):
                             file.kernel(f"void at::native::vectorized_elementwise_kernel<4, at::native::{name}_functor<float>>", 1.6, 1)
-        self.names(self.trained("after", plant), "tiny-kernels", also=["launch-bound", "small-grids", "queued-gaps"])
+        self.names(self.trained("after", plant), "tiny-kernels", "single-tensor-optimizer", also=["launch-bound", "small-grids", "queued-gaps"])
 
     def test_a_collective_that_nothing_hides(self):
         def plant(file, number):

@@ -324,11 +324,10 @@ namespace {
 // Rules whose evidence are operators, one a line.
 void add_operators(const OperatorRoofs& roofs, std::vector<TraceFinding>& findings) {
   const std::pair<std::string_view, const std::vector<std::string>&> kRules[] = {
-      {"operators-below-roof", roofs.lines},
-      {"converting-operators", roofs.converting.lines},
-      {"products-in-f32", roofs.single.lines},
-      {"small-batch", roofs.few_rows.lines},
-      {"unfused-attention", roofs.unfused.lines}};
+      {"operators-below-roof", roofs.lines},      {"converting-operators", roofs.converting.lines},
+      {"products-in-f32", roofs.single.lines},    {"small-batch", roofs.few_rows.lines},
+      {"unfused-attention", roofs.unfused.lines}, {"double-precision", roofs.doubles.lines},
+      {"copies-on-device", roofs.copying.lines},  {"single-tensor-optimizer", roofs.optimizer.lines}};
   for (TraceFinding& finding : findings)
     for (const auto& [rule, lines] : kRules)
       if (finding.rule == rule) {

@@ -17,6 +17,7 @@ struct OperatorShare {
   std::string worst;               ///< the costliest of them: "aten::mm [[8, 4096], [4096, 4096]]"
   std::vector<std::string> lines;  ///< one for each of the costliest
   int64_t saved_least = 0;         ///< and what could be saved at least
+  std::string what = {};           ///< of which kinds it is, in words
 };
 
 /// Operators that are far below what the device can do, and kernels that are near it.
@@ -38,6 +39,9 @@ struct OperatorRoofs {
   OperatorShare single;                ///< matrix products of 32-bit numbers, where the device has a faster type
   OperatorShare few_rows;              ///< matrix products that read their weights for few rows
   OperatorShare unfused;               ///< attention that writes its scores to memory
+  OperatorShare doubles;               ///< operators on 64-bit floating-point numbers
+  OperatorShare copying;               ///< copies on the device outside of operators with matrix work
+  OperatorShare optimizer;             ///< optimizers that step one tensor at a time
 };
 
 }  // namespace tacho::analysis

@@ -67,6 +67,15 @@ constexpr Quantity kQuantities[] = {
     {"unfused-saved", "Of it, what fast fused kernels would save", "ns", kRun},
     {"unfused-saved-least", "Of it, what slow fused kernels would save", "ns", kRun},
     {"unfused-worst", "The longest of them", "word", kRun},
+    {"double-time", "Operators on 64-bit floating-point numbers", "ns", kRun},
+    {"double-saved", "Of it, what 32 bits would save", "ns", kRun},
+    {"double-worst", "The longest of them", "word", kRun},
+    {"copying-time", "Copies of tensors on the device", "ns", kRun},
+    {"copying-what", "What they change", "word", kRun},
+    {"copying-worst", "The longest of them", "word", kRun},
+    {"optimizer-time", "Optimizers that step one tensor at a time", "ns", kRun},
+    {"optimizer-saved", "Of it, what a fused step would save", "ns", kRun},
+    {"optimizer-worst", "The longest of them", "word", kRun},
     {"late-cause", "Why it is late", "word", kRun},
     {"late-collectives", "Collectives to which it came last", "count", kRun},
     {"all-collectives", "Collectives", "count", kRun},
@@ -600,11 +609,21 @@ void fill_operators(Filler& fill, const FindOptions& options, int64_t run_time) 
     fill.time("unfused-saved", roofs.unfused.saved);
     fill.time("unfused-saved-least", roofs.unfused.saved_least);
     fill.word("unfused-worst", roofs.unfused.worst);
+    fill.time("double-time", roofs.doubles.ns);
+    fill.time("double-saved", roofs.doubles.saved);
+    fill.word("double-worst", roofs.doubles.worst);
+    fill.time("copying-time", roofs.copying.ns);
+    fill.word("copying-what", roofs.copying.what);
+    fill.word("copying-worst", roofs.copying.worst);
+    fill.time("optimizer-time", roofs.optimizer.ns);
+    fill.time("optimizer-saved", roofs.optimizer.saved);
+    fill.word("optimizer-worst", roofs.optimizer.worst);
   } else {
     fill.missing(
         "shapes of operators' inputs (torch.profiler with record_shapes=True)",
         {"roof-percent", "roof-lost", "roof-lost-least", "roof-gpu-time", "roof-run-time", "converting-time",
-         "single-time", "single-saved", "few-rows-time", "unfused-time", "unfused-saved", "unfused-saved-least"});
+         "single-time", "single-saved", "few-rows-time", "unfused-time", "unfused-saved", "unfused-saved-least",
+         "double-time", "double-saved", "copying-time", "optimizer-time", "optimizer-saved"});
   }
 }
 

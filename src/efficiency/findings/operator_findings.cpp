@@ -12,6 +12,7 @@
 #include "base/format.h"
 #include "efficiency/findings/causes.h"
 #include "efficiency/findings/costly.h"
+#include "efficiency/findings/optimizers.h"
 #include "efficiency/findings/unfused_attention.h"
 #include "efficiency/kernel_names.h"
 #include "efficiency/models.h"
@@ -26,6 +27,7 @@ namespace {
 namespace column = event::column;
 using analysis::OperatorLevel;
 using analysis::OperatorNode;
+using analysis::OperatorPhase;
 using analysis::OperatorRoofs;
 using analysis::OperatorShare;
 using analysis::OperatorTree;
@@ -111,6 +113,27 @@ void single_precision(const Efficiency& efficiency, const Product* product, Oper
   finish(all, out.single);
 }
 
+// Products move to the matrix units, everything else moves half of its bytes.
+void double_precision(const Efficiency& efficiency, const Product* product, OperatorRoofs& out) {
+  std::vector<Costly> all;
+  for (const OperatorWork& row : efficiency.rows) {
+    if (row.precision != Precision::kF64 || row.kernels == 0 || row.why == RoofDoubt::kPartCopies) continue;
+    const double time = static_cast<double>(row.ns);
+    double less = time / 2;
+    if (row.matrix && product != nullptr)
+      if (const auto peak = compute_peak(*product, true, Precision::kTF32))
+        less = std::min(less, row.flops / (peak->rate * kHealthyCompute / 100) * 1e9);
+    add_saturating(out.doubles.ns, row.ns);
+    out.doubles.saved += std::llround(time - less);
+    const std::string name = operator_text(row.name, row.shapes);
+    all.push_back({name,
+                   fmt::format("{}: {} in {}", name, time_text(time),
+                               row.calls == 1 ? std::string("1 call") : fmt::format("{} calls", row.calls)),
+                   row.ns});
+  }
+  finish(all, out.doubles);
+}
+
 void few_rows(const Efficiency& efficiency, OperatorRoofs& out) {
   std::vector<Costly> all;
   for (const OperatorWork& row : efficiency.rows) {
@@ -184,6 +207,57 @@ class InTree {
                                                     : "type of data, " + sum.type),
                      sum.ns});
     }
+    share.saved = share.ns;
+    finish(all, share);
+  }
+
+  // Copies on the device that no operator with matrix work asked for, of forward and backward passes.
+  void copies(OperatorShare& share) {
+    struct Sum {
+      int64_t ns = 0, calls = 0;
+      std::map<std::string, int64_t> kinds;
+    };
+    std::map<std::pair<uint32_t, uint32_t>, Sum> sums;  // name and shapes
+    std::map<Conversion, int64_t> kinds;
+    for (uint32_t at = 1; at < tree_.nodes.size(); ++at) {
+      const OperatorNode& node = tree_.nodes[at];
+      const int64_t ns = node.work.ns - node.work.host_copy_ns;
+      if (!is_copy(name(at)) || ns <= 0 || converter(at) != 0 ||
+          (node.phase != OperatorPhase::kForward && node.phase != OperatorPhase::kBackward))
+        continue;
+      std::string type;
+      const Conversion kind = conversion(at, type);
+      uint32_t outermost = at;
+      while (tree_.nodes[outermost].parent != 0 && is_copy(name(tree_.nodes[outermost].parent)) &&
+             tree_.nodes[tree_.nodes[outermost].parent].phase == node.phase)
+        outermost = tree_.nodes[outermost].parent;
+      Sum& sum = sums[{tree_.nodes[outermost].name, tree_.nodes[outermost].shapes}];
+      add_saturating(sum.ns, ns);
+      sum.calls += node.calls;
+      add_saturating(sum.kinds[kind != Conversion::kType ? std::string(kind == Conversion::kLayout ? "the layout" : "")
+                               : type.empty()            ? std::string("the type")
+                                                         : "the type, " + type],
+                     ns);
+      add_saturating(kinds[kind], ns);
+      add_saturating(share.ns, ns);
+    }
+    std::vector<Costly> all;
+    for (const auto& [key, sum] : sums) {
+      const std::string name = operator_text(tree_.texts[key.first], tree_.texts[key.second]);
+      const auto most = std::max_element(sum.kinds.begin(), sum.kinds.end(),
+                                         [](const auto& a, const auto& b) { return a.second < b.second; });
+      all.push_back({name,
+                     fmt::format("{}: {} in {}{}", name, time_text(static_cast<double>(sum.ns)),
+                                 sum.calls == 1 ? std::string("1 copy") : fmt::format("{} copies", sum.calls),
+                                 most->first.empty() ? std::string() : ", which change " + most->first),
+                     sum.ns});
+    }
+    for (const auto& [kind, words] :
+         {std::pair(Conversion::kType, "change the type"), std::pair(Conversion::kLayout, "change the layout"),
+          std::pair(Conversion::kNone, "change neither")})
+      if (const auto found = kinds.find(kind); found != kinds.end())
+        share.what += fmt::format("{}{} {}", share.what.empty() ? "" : ", ",
+                                  time_text(static_cast<double>(found->second)), words);
     share.saved = share.ns;
     finish(all, share);
   }
@@ -297,10 +371,13 @@ Result<std::optional<OperatorRoofs>> operator_roofs(const trace::Trace& trace) {
   out.near_peak.resize(static_cast<size_t>(trace.rows(Table::kKernel)));
   below_roof(trace, efficiency, out);
   single_precision(efficiency, efficiency.product.empty() ? nullptr : products.named(efficiency.product), out);
+  double_precision(efficiency, efficiency.product.empty() ? nullptr : products.named(efficiency.product), out);
   few_rows(efficiency, out);
   InTree in_tree(trace, tree, kernels, models);
   in_tree.conversions(out.converting);
+  in_tree.copies(out.copying);
   unfused_attention(trace, tree, efficiency, out.unfused);
+  single_tensor_optimizers(trace, tree, efficiency, out.optimizer);
   if (out.modelled == 0 && out.converting.ns == 0) return std::nullopt;
   return out;
 }

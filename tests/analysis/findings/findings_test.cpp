@@ -761,6 +761,12 @@ TEST(Findings, WhatOperatorsNeedNotDo) {
   expect_state(run(&OperatorRoofs::few_rows, 20 * kMs, 0), "small-batch", "silent");
   expect_state(run(&OperatorRoofs::unfused, 20 * kMs, 15 * kMs), "unfused-attention", "found");
   expect_state(run(&OperatorRoofs::unfused, 20 * kMs, 0), "unfused-attention", "silent");
+  expect_state(run(&OperatorRoofs::doubles, 20 * kMs, 10 * kMs), "double-precision", "possible");
+  expect_state(run(&OperatorRoofs::doubles, kMs, kMs), "double-precision", "silent");
+  expect_state(run(&OperatorRoofs::copying, 20 * kMs, 20 * kMs), "copies-on-device", "possible");
+  expect_state(run(&OperatorRoofs::copying, 10 * kMs, 10 * kMs), "copies-on-device", "silent");
+  expect_state(run(&OperatorRoofs::optimizer, 20 * kMs, 15 * kMs), "single-tensor-optimizer", "found");
+  expect_state(run(&OperatorRoofs::optimizer, 20 * kMs, 0), "single-tensor-optimizer", "silent");
   Planted planted;
   planted.launch(kMs);
   expect_state(planted.find(), "converting-operators", "not judged");

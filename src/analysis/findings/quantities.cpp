@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 
+#include "analysis/findings/gpu_balance.h"
 #include "analysis/memory/faults.h"
 #include "analysis/operators/places.h"
 #include "analysis/stacks/own_code.h"
@@ -40,9 +41,10 @@ constexpr Quantity kQuantities[] = {
     {"lock-thread-time", "Samples of that thread", "ns", kRun},
     {"lock-thread", "The thread", "word", kRun},
     {"gpus-used", "GPUs that did something", "count", kRun},
+    {"gpus-compared", "GPUs of one run that did something", "count", kRun},
     {"gpus-unused", "GPUs that did nothing", "count", kRun},
     {"busiest-time", "Own work of the GPU with most of it", "ns", kRun},
-    {"busy-mean", "Mean own work of the GPUs used", "ns", kRun},
+    {"busy-mean", "Mean own work of these GPUs", "ns", kRun},
     {"busiest", "The GPU with most work", "word", kRun},
     {"least-busy", "The GPU with the least work", "word", kRun},
     {"least-busy-time", "Its own work", "ns", kRun},
@@ -550,10 +552,6 @@ Subject device_subject(const trace::Trace& trace, const Activity& activity, cons
 }
 
 // Without the time in which only collectives ran: they wait for the other devices.
-int64_t own_work(const DeviceActivity& device) {
-  return device.busy - device.exposed_collective;
-}
-
 // The line of the user's code that takes the most time of the host, by samples.
 Status fill_lines(Filler& fill, const trace::Trace& trace) {
   int64_t work = 0;
@@ -656,26 +654,20 @@ Status run_subject(const trace::Trace& trace, const Activity& activity, const Fi
   TACHO_TRY(fill_lines(fill, trace));
   const bool any_collectives = std::any_of(activity.devices.begin(), activity.devices.end(),
                                            [](const DeviceActivity& device) { return device.collectives > 0; });
-  const DeviceActivity* busiest = nullptr;
-  const DeviceActivity* least = nullptr;
-  int64_t used = 0, busy = 0;
-  for (const DeviceActivity& device : activity.devices) {
-    if (device.cpu || device.row == 0) continue;
-    ++used;
-    busy += own_work(device);
-    if (busiest == nullptr || own_work(device) > own_work(*busiest)) busiest = &device;
-    if (least == nullptr || own_work(device) < own_work(*least)) least = &device;
-  }
+  const int64_t used = std::count_if(activity.devices.begin(), activity.devices.end(),
+                                     [](const DeviceActivity& device) { return !device.cpu && device.row != 0; });
   fill.count("gpus-used", used);
   fill.count("gpus-unused", std::max<int64_t>(facts.gpus - used, 0));
   // Collectives are work of a job whose other ranks have the other GPUs.
   fill.count("many-ranks", facts.ranks || any_collectives ? 1 : 0);
-  if (used > 0) {
-    fill.time("busiest-time", own_work(*busiest));
-    fill.time("busy-mean", busy / used);
-    fill.word("busiest", busiest->text);
-    fill.word("least-busy", least->text);
-    fill.time("least-busy-time", own_work(*least));
+  const GpuBalance balance = gpu_balance(trace, activity);
+  fill.count("gpus-compared", balance.gpus);
+  if (balance.busiest != nullptr) {
+    fill.time("busiest-time", own_work(*balance.busiest));
+    fill.time("busy-mean", balance.mean);
+    fill.word("busiest", balance.busiest->text);
+    fill.word("least-busy", balance.least->text);
+    fill.time("least-busy-time", own_work(*balance.least));
   }
 
   fill_operators(fill, options, run.length());

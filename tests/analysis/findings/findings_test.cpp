@@ -878,6 +878,39 @@ TEST(Findings, UnbalancedAndUnusedGpus) {
   expect_state(run(0, 1, -1), "unused-gpus", "silent");
 }
 
+// A merged trace may hold runs that have nothing to do with each other.
+TEST(Findings, OnlyGpusOfOneRunAreCompared) {
+  const auto run = [](int64_t rank, int64_t other_rank, bool collectives) {
+    Machine machine;
+    machine.devices = 2;
+    Planted planted(machine);
+    event::row::Process process;
+    process.pid = 77;
+    process.run = 1;
+    process.rank = other_rank;
+    const int64_t other = planted.writer().dimension(process);
+    planted.writer().update(Table::kProcess, planted.process(), event::column::Process::rank, rank);
+    planted.writer().update(Table::kDevice, 2, event::column::Device::process, other);
+    Launch second, collective, second_collective;
+    second.stream = second_collective.stream = 2;
+    collective.name = second_collective.name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)";
+    for (int i = 0; i < 100; ++i) {
+      planted.launch(kMs);
+      planted.launch(500 * kUs, second);
+      if (collectives && i % 10 == 0) {
+        planted.launch(10 * kUs, collective);
+        planted.launch(10 * kUs, second_collective);
+      }
+    }
+    return planted.find();
+  };
+  expect_state(run(event::kUnknown, event::kUnknown, false), "unbalanced-gpus", "silent");
+  expect_state(run(0, 0, true), "unbalanced-gpus", "silent");
+  expect_state(run(0, event::kUnknown, true), "unbalanced-gpus", "silent");
+  expect_state(run(0, 1, false), "unbalanced-gpus", "found");
+  expect_state(run(event::kUnknown, event::kUnknown, true), "unbalanced-gpus", "found");
+}
+
 TEST(Findings, SlowClockAndFullMemory) {
   const auto run = [](double slow, int slow_readings, double memory) {
     Planted planted;

@@ -105,6 +105,18 @@ class CsvRows(FieldCase):
         self.assertEqual(self.losses, {"bad input row": 1})
         self.assertRegex(self.notes, r"1 row not read: the header has 23 columns, row 2 has 24 cells")
 
+    def test_numbers_that_spreadsheets_cut(self):
+        """1.76E+18 is what a spreadsheet leaves of 19 digits: nothing of a kernel's time is left in it."""
+        self.assertEqual(self.kernels(file_of(row(1, "k", "1.76E+18", "1.76E+18"), row(2, "k", "1.00e12", "1.00e12"), row(3, "k"))),
+                         self.kernels(file_of(row(3, "k"))))
+        self.kernels(file_of(row(1, "k", "1.76E+18", "1.76E+18"), row(2, "k", "1.00E+12", "1.01E+12")))
+        self.assertEqual(self.losses, {"bad input row": 1})
+        self.assertIn('"1.76E+18" is no time in ns (row 2)', self.notes)
+        self.assertIn("its times were saved with few digits, as spreadsheets do: they are rounded to steps of 10000000000 ns", self.notes)
+        # Exponents that keep all digits are numbers like others; so is a whole 1e9.
+        self.assertEqual(self.durations(file_of(row(1, "k", "1.000001e9", "1.0000014E+09"), row(2, "k", "1e9", "1000000400"))), [400, 400])
+        self.assertNotIn("digits", self.notes)
+
     def test_thousands_separators(self):
         self.kernels(file_of(row(1, "k"), row(2, "k", '"1,000,002,000"', '"1,000,002,400"')))
         self.assertEqual(self.losses, {"bad input row": 1})

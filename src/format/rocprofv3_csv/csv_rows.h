@@ -47,6 +47,9 @@ class CsvRows {
   int64_t number(int column, int64_t missing = event::kUnknown) const;
   /// The same for a time. `known`: false if the cell is empty or "nan", true for all else.
   int64_t time(int column, bool& known);
+  /// True if both times are written with so few digits ("1.76E+18", as spreadsheets save them) that nothing is left of
+  /// the time between them.
+  bool rounded_away(int start, int end) const;
   /// Counts a row whose time, in `column`, makes no sense.
   void refuse_time(int column);
 
@@ -84,6 +87,7 @@ class CsvRows {
   bool cut_off_ = false;
   std::string bad_time_;
   double largest_float_ = 0;
+  double finest_step_ = 0;  // of times with exponents, ns; 0 = there was none
 };
 
 }  // namespace tacho::format::rocprofv3_csv

@@ -438,7 +438,8 @@ class Reader {
     start = rows.time(times.start, started);
     const int64_t end = rows.time(times.end, ended);
     const imported::SpanRead read = imported::span_of(start, end);
-    if (read.verdict == imported::SpanRead::Verdict::kBad || (ended && end == kUnknown)) {
+    if (read.verdict == imported::SpanRead::Verdict::kBad || (ended && end == kUnknown) ||
+        rows.rounded_away(times.start, times.end)) {
       rows.refuse_time(start == kUnknown || !event::is_time(start) ? times.start : times.end);
       return false;
     }

@@ -252,6 +252,30 @@ const Reader* reader_of(const std::string& path, const Face& face) {
   return nullptr;
 }
 
+// Folders further below that some reader takes, in order: at most `most`, and no search through more than so many
+// entries.
+std::vector<std::string> folders_below(const std::string& path, size_t most) {
+  constexpr int kDeepest = 3, kMostEntries = 10'000;
+  std::vector<std::string> found, level = {path};
+  int entries = 0;
+  for (int depth = 0; depth < kDeepest && found.empty(); ++depth) {
+    std::vector<std::string> next;
+    for (const std::string& folder : level) {
+      std::error_code error;
+      for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+        if (++entries > kMostEntries) return found;
+        std::error_code is_error;
+        if (at->is_directory(is_error) && !at->is_symlink(is_error)) next.push_back(at->path().string());
+      }
+    }
+    std::sort(next.begin(), next.end());
+    for (const std::string& folder : next)
+      if (found.size() < most && reader_of(folder, face_of(folder)) != nullptr) found.push_back(folder);
+    level = std::move(next);
+  }
+  return found;
+}
+
 }  // namespace
 
 void leave_out_repeated(std::vector<std::string>& files, const std::vector<std::string>& parts) {
@@ -288,6 +312,15 @@ Result<std::shared_ptr<const trace::Trace>> open_any(const std::string& path) {
   if (const std::string known = source::stranger_by_name(path); !face.folder && !known.empty())
     return fail("{}: {}", path, known);
   if (const Reader* const reader = reader_of(path, face)) return reader->read(path);
+  if (face.folder) {
+    const std::vector<std::string> below = folders_below(path, 2);
+    if (below.size() == 1) return fail("{}: a folder whose trace lies deeper: name {}", path, below[0]);
+    if (below.size() > 1)
+      return fail(
+          "{}: a folder whose traces lie deeper, in {}, {} and the like: name one, or make one trace of all with "
+          "tacho import {}",
+          path, below[0], below[1], path);
+  }
   if (face.folder)
     return fail("{}: a folder without rocprofv3's *_trace.csv or rocpd databases (*.db): there is no trace in it",
                 path);

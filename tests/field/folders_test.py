@@ -103,6 +103,20 @@ class Folders(harness.Case):
         shown = self.says("view", self.job, "-o", self.folder / "x.html")
         self.assertIn("3 runs, which no rank number, collective or message ties to one job", shown)
 
+    def test_passes_of_hosts_lie_deeper(self):
+        """rocprofv3 -d out with several --pmc: out/pass_1/HOST."""
+        row = ("Kind,Agent_Id,Queue_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id,Start_Timestamp,End_Timestamp\n"
+               "KERNEL_DISPATCH,1,1,100,1,1,k,1,1000,1400\n")
+        for number in (1, 2):
+            host = self.job / f"pass_{number}" / "node1"
+            host.mkdir(parents=True)
+            (host / f"{number}_kernel_trace.csv").write_text(row)
+            said = self.run_command(TACHO, "stats", self.job, code=1).stderr.decode()
+            self.assertIn("a folder whose trace lies deeper: name " if number == 1 else "a folder whose traces lie deeper, in ", said)
+            self.assertIn(str(self.job / f"pass_{number}"), said)
+        self.assertIn(f"make one trace of all with tacho import {self.job}", said)
+        self.run_command(TACHO, "stats", self.job / "pass_1")
+
     def test_a_stranger_beside_a_job_is_left_out(self):
         self.put("rank0.json", kineto(1, 0))
         self.put("rank1.json", kineto(2, 1))

@@ -20,6 +20,7 @@
 #include "base/files/sorted_file.h"
 #include "base/saturating.h"
 #include "base/text/demangle.h"
+#include "base/text/how_many.h"
 #include "trace/read/rows.h"
 #include "walk/merge.h"
 #include "walk/names/names.h"
@@ -269,7 +270,9 @@ void say_together(const CommonParents& parents, const std::function<std::string(
         remarks.push_back(fmt::format("{} stands for {} in A, for {} in B", report::clean(name_of(each.name)),
                                       listed(each.of[0], name_of), listed(each.of[1], name_of)));
       }
-  if (said < all) remarks.push_back(fmt::format("{} more rows stand for several operators each", all - said));
+  if (said < all)
+    remarks.push_back(
+        how_many(all - said, "more row stands for several operators", "more rows stand for several operators each"));
   if (parents.too_many())
     remarks.push_back("operators call each other in too many ways: those of one trace only have no row in common with "
                       "the other's");
@@ -340,12 +343,12 @@ Status read_values(const Side (&sides)[2], const SameNames& names, Values (&valu
 std::string left_out_sentence(DiffBy by, int64_t a, int64_t b) {
   if (a == 0 && b == 0) return {};
   if (by == DiffBy::kMarker)
-    return fmt::format("left out of the comparison: {} entries of A and {} of B, the profiler's own and ranges of GPUs "
+    return fmt::format("left out of the comparison: {} of A and {} of B, the profiler's own and ranges of GPUs "
                        "that repeat the host's",
-                       a, b);
-  return fmt::format("left out of the comparison: {} calls in A and {} in B of operators and functions that call each "
+                       how_many(a, "entry", "entries"), b);
+  return fmt::format("left out of the comparison: {} in A and {} in B of operators and functions that call each "
                      "other; --by operator compares operators",
-                     a, b);
+                     how_many(a, "call", "calls"), b);
 }
 
 // What is worked out about one name from its durations as they come in ascending order; how many there will be is

@@ -12,6 +12,7 @@
 #include <map>
 
 #include "base/clock.h"
+#include "base/text/how_many.h"
 #include "launch/launcher.h"
 #include "tape/pool.h"
 #include "trace/store/file.h"
@@ -44,11 +45,10 @@ Status recover(const std::string& pool_path, const std::string& output, bool ove
       auto part = trace::Trace::open(partial);
       if (part) {
         TACHO_TRY(trace::copy_into(**part, *writer));
-        notes.push_back(fmt::format("took {} events from the unfinished {}",
-                                    (*part)->rows(event::Table::kDispatch) + (*part)->rows(event::Table::kApi) +
-                                        (*part)->rows(event::Table::kMarker) + (*part)->rows(event::Table::kCopy) +
-                                        (*part)->rows(event::Table::kSample),
-                                    partial));
+        const auto events = (*part)->rows(event::Table::kDispatch) + (*part)->rows(event::Table::kApi) +
+                            (*part)->rows(event::Table::kMarker) + (*part)->rows(event::Table::kCopy) +
+                            (*part)->rows(event::Table::kSample);
+        notes.push_back(fmt::format("took {} from the unfinished {}", how_many(events, "event", "events"), partial));
       } else {
         notes.push_back(part.error().message);
       }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/text/how_many.h"
 #include "report/text.h"
 #include "watch/metrics/telemetry.h"
 
@@ -120,7 +121,7 @@ void add_gpus(const WatchMoment& moment, const PageView& view, std::vector<std::
   for (const WatchHost& host : moment.hosts) collect_gpus(host.gpus, name_of(host) + "  ", gpus);
   const size_t room = std::max<size_t>(view.height / 6, 1);
   lines.insert(lines.end(), gpus.begin(), gpus.begin() + static_cast<ptrdiff_t>(std::min(room, gpus.size())));
-  if (gpus.size() > room) lines.push_back(fmt::format("and {} more GPUs", gpus.size() - room));
+  if (gpus.size() > room) lines.push_back("and " + how_many(gpus.size() - room, "more GPU", "more GPUs"));
 }
 
 // A line for each watch elsewhere, those that do not answer first: as many as fit into a third of the page.
@@ -144,7 +145,8 @@ void add_hosts(const WatchMoment& moment, const PageView& view, std::vector<std:
   silent.insert(silent.end(), others.begin(), others.end());
   const size_t room = std::max<size_t>(view.height / 3, 2);
   for (size_t i = 0; i < silent.size() && i < room; ++i) lines.push_back(silent[i]);
-  if (silent.size() > room) lines.push_back(fmt::format("and {} more lines of hosts", silent.size() - room));
+  if (silent.size() > room)
+    lines.push_back("and " + how_many(silent.size() - room, "more line of hosts", "more lines of hosts"));
   lines.emplace_back();
 }
 
@@ -195,7 +197,7 @@ void add_processes(const WatchSnapshot& before, const WatchSnapshot& now, const 
             process.time_ns > 0 ? report::format_duration(static_cast<double>(process.time_ns)) : std::string("—"),
             13));
   }
-  if (order.size() > room) lines.push_back(fmt::format("and {} more processes", order.size() - room));
+  if (order.size() > room) lines.push_back("and " + how_many(order.size() - room, "more process", "more processes"));
   lines.emplace_back();
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/files/output_file.h"
 #include "base/files/temporary.h"
+#include "base/text/how_many.h"
 #include "workload/layout/layout.h"
 #include "workload/pc_samples/pc_samples.h"
 #include "workload/pc_samples/sample_json.h"
@@ -247,15 +248,18 @@ Status drop_contradictions(Workload& workload, const std::string& file, bool com
                 first_idle + 2, idle, count,
                 compat ? " (rocprof-compute 3.3 stops here; without --compat they are left out)" : "");
   if (idle > 0)
-    workload.warnings.push_back(fmt::format("{}: {} of {} dispatches have GRBM_GUI_ACTIVE = 0 (first: row {}), so "
-                                            "nothing was counted there; they were left out",
-                                            file, idle, count, first_idle + 2));
+    workload.warnings.push_back(fmt::format("{}: {} GRBM_GUI_ACTIVE = 0 (first: row {}), so "
+                                            "nothing was counted there; {} left out",
+                                            file,
+                                            how_many_of(idle, how_many(count, "dispatch", "dispatches"), "has", "have"),
+                                            first_idle + 2, idle == 1 ? "it was" : "they were"));
   if (backwards > 0 && kept.empty())
     return fail("{}: row {}: End_Timestamp is before Start_Timestamp in every dispatch", file, first_backwards + 2);
   if (backwards > 0)
-    workload.warnings.push_back(
-        fmt::format("{}: {} of {} dispatches end before they start (first: row {}); they were left out", file,
-                    backwards, count, first_backwards + 2));
+    workload.warnings.push_back(fmt::format("{}: {} (first: row {}); {} left out", file,
+                                            how_many_of(backwards, how_many(count, "dispatch", "dispatches"),
+                                                        "ends before it starts", "end before they start"),
+                                            first_backwards + 2, backwards == 1 ? "it was" : "they were"));
   if (kept.size() != count) return keep_rows(workload, kept);
   return {};
 }
@@ -409,8 +413,8 @@ Result<std::optional<Pass>> read_level(const std::string& name, const Files& fil
     const auto missing = std::count(order.begin(), order.end(), CounterTable::kNoRow);
     if (missing > 0)
       workload.warnings.push_back(
-          fmt::format("{}: {} of the {} dispatches of {} are not in this pass; its metrics leave them out", path,
-                      missing, order.size(), main.file));
+          fmt::format("{}: {} of the {} dispatches of {} {} not in this pass; its metrics leave {} out", path, missing,
+                      order.size(), main.file, missing == 1 ? "is" : "are", missing == 1 ? "it" : "them"));
   }
   if (same) return Pass{name, std::move(read->counters)};
   TACHO_ASSIGN(CounterTable matched, read->counters.reordered(order));

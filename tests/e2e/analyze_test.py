@@ -930,7 +930,7 @@ class Compatibility(Analyze):
         folder = self.workload(header + "0,k,10,100,0,10\n1,k,30,0,20,40\n")
         result = self.analyze("-p", folder, "-b", "10.1", "--output-format", "json")
         self.assertEqual(self.cells(json.loads(result.stdout), "10.1")["insts-salu"]["Avg"], 10)
-        self.assertIn("1 of 2 dispatches have GRBM_GUI_ACTIVE = 0 (first: row 3)", result.stderr.decode())
+        self.assertIn("1 of 2 dispatches has GRBM_GUI_ACTIVE = 0 (first: row 3)", result.stderr.decode())
         self.assertIn("row 3: GRBM_GUI_ACTIVE is 0", self.sentence("-p", folder, "--compat", "3.3"))
 
 

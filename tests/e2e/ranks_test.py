@@ -475,6 +475,15 @@ class Ranks(harness.Case):
         self.assertEqual(sorted((k["group"], k["count"]) for k in report["kinds"]), [("0", 6), ("1", 6), ("2", 6)])
         self.assertEqual({c["complete"] for c in report["collectives"]}, {True})
 
+    def test_one_of_each_thing(self):
+        """Nouns and verbs have the number of what they count."""
+        span = {"ph": "X", "name": "k", "cat": "kernel", "ts": 10, "dur": 5, "pid": 0, "tid": 7, "args": {"device": 0, "stream": 7}}
+        (self.folder / "one.json").write_text(json.dumps([span]))
+        self.assertIn("no collective among the 1 kernel of 1 rank, and", self.bad("one.json").stderr.decode())
+        all_reduce = dict(span, name="ncclDevKernel_AllReduce_Sum_f32", ts=20)
+        (self.folder / "two.json").write_text(json.dumps([span, all_reduce]))
+        self.assertIn("1 rank, 0 steps, 1 collective.", self.text("two.json"))
+
     def test_one_rank_and_a_step_that_is_not_there(self):
         folder = self.make()
         self.assertIn("holds one rank only", self.text(folder / "rank0.json"))

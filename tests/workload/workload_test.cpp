@@ -173,7 +173,7 @@ TEST(Layout, ContradictoryPassesAreNamed) {
   const auto run = read(folder);
   ASSERT_TRUE(run) << sentence(run);
   EXPECT_EQ(column(*run, "A"), (std::vector<double>{1, 2}));
-  expect_warning(*run, "1 of its 3 dispatches are not in every pass");
+  expect_warning(*run, "1 of 3 dispatches is not in every pass");
   expect_warning(*run, "Workgroup_Size of dispatch 1 is 32, but 64");
 
   Folder strangers;
@@ -468,7 +468,7 @@ TEST(BadInput, ACutFileLosesItsLastRowAndSaysSo) {
   ASSERT_TRUE(short_time) << sentence(short_time);
   EXPECT_EQ(short_time->dispatches.size(), 2U);
   expect_warning(*short_time, "does not end in a newline");
-  expect_warning(*short_time, "end before they start (first: row 4)");
+  expect_warning(*short_time, "1 of 3 dispatches ends before it starts (first: row 4)");
 }
 
 TEST(BadInput, RaggedRowsAreLeftOutAndCounted) {
@@ -515,7 +515,7 @@ TEST(BadInput, DispatchesThatCountedNothingAreLeftOut) {
   const auto run = read(folder);
   ASSERT_TRUE(run) << sentence(run);
   EXPECT_EQ(run->dispatches.size(), 3U);
-  expect_warning(*run, "1 of 4 dispatches have GRBM_GUI_ACTIVE = 0 (first: row 5)");
+  expect_warning(*run, "1 of 4 dispatches has GRBM_GUI_ACTIVE = 0 (first: row 5)");
   ReadOptions compat;
   compat.compat = true;
   EXPECT_NE(sentence(read(folder, compat)).find("rocprof-compute 3.3 stops here"), std::string::npos);
@@ -530,7 +530,7 @@ TEST(BadInput, DispatchesThatEndBeforeTheyStartAreLeftOut) {
   const auto run = read(folder);
   ASSERT_TRUE(run) << sentence(run);
   EXPECT_EQ(column(*run, "A"), (std::vector<double>{1}));
-  expect_warning(*run, "1 of 2 dispatches end before they start (first: row 3)");
+  expect_warning(*run, "1 of 2 dispatches ends before it starts (first: row 3)");
 }
 
 TEST(BadInput, HostileNumbersDoNotOverflow) {

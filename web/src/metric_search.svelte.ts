@@ -33,7 +33,7 @@ export class MetricSearch {
     if (this.shown === 0)
       return this.hits.length === 1
         ? 'one metric, without a value in this run'
-        : `${shownWhole(this.hits.length)} metrics, without values in this run`;
+        : `${shownWhole(this.hits.length)} ${this.hits.length === 1 ? 'metric' : 'metrics'}, without values in this run`;
     const at = this.#hit >= 0 ? `${this.#hit + 1} of ` : '';
     return `${at}${shownWhole(this.shown)} ${this.shown === 1 ? 'metric' : 'metrics'}`;
   });

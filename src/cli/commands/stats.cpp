@@ -15,6 +15,7 @@
 #include "analysis/stacks/stacks.h"
 #include "analysis/sums/sums.h"
 #include "base/saturating.h"
+#include "base/text/how_many.h"
 #include "cli/command.h"
 #include "cli/files/open_trace.h"
 #include "cli/shared/command_line.h"
@@ -228,7 +229,7 @@ int stack_stats(const std::string& file, const std::string& by_text, const repor
   else if (wants_own)
     answer.notes.emplace_back("No sample is in code of your own, so all code is shown.");
   if (tree->samples > 0)
-    answer.notes.push_back(fmt::format("{} samples of {}: {}", tree->samples,
+    answer.notes.push_back(fmt::format("{} of {}: {}", how_many(tree->samples, "sample", "samples"),
                                        tree->wall ? tree->cpu ? "CPU and wall time" : "wall time" : "CPU time",
                                        duration(tree->host_ns)));
   if (tree->recorded)
@@ -399,12 +400,13 @@ std::vector<std::string> operator_notes(const analysis::OperatorTree& tree, cons
         tree.graph_unnamed, tree.graph_unnamed == 1 ? "node" : "nodes", tree.graph_unnamed == 1 ? "has" : "have",
         tree.graph_unnamed == 1 ? "its" : "their"));
   if (tree.backward_alone > 0)
-    notes.push_back(
-        fmt::format("{} calls of backward operators have no known forward operator; they are listed by themselves.",
-                    tree.backward_alone));
+    notes.push_back(how_many(
+        tree.backward_alone, "call of a backward operator has no known forward operator; it is listed by itself.",
+        "calls of backward operators have no known forward operator; they are listed by themselves."));
   if (tree.shapes_together > 0)
-    notes.push_back(fmt::format("{} calls came with shapes beyond the first {}, and are not told apart by them.",
-                                tree.shapes_together, analysis::kMostShapedNodes));
+    notes.push_back(fmt::format("{} with shapes beyond the first {}, and {} not told apart by them.",
+                                how_many(tree.shapes_together, "call came", "calls came"), analysis::kMostShapedNodes,
+                                tree.shapes_together == 1 ? "is" : "are"));
   if (tree.sampled) notes.push_back(analysis::sampled_shapes_sentence(tree));
   if (tree.forgotten > 0) notes.push_back(walk::forgotten_sentence(tree.forgotten) + ".");
   return notes;

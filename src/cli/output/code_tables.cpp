@@ -9,6 +9,7 @@
 #include "analysis/operators/operators.h"
 #include "analysis/stacks/own_code.h"
 #include "base/format.h"
+#include "base/text/how_many.h"
 #include "report/shorten.h"
 #include "trace/read/rows.h"
 
@@ -119,12 +120,13 @@ void add_lines(Sections& out, const trace::Trace& trace, size_t top) {
     return row.self_ns == 0 && row.gpu_self_ns == 0;
   });
   if (rows.empty()) return;
-  out.heading(sampled ? fmt::format("Host time ({} samples, {} of {})", tree.samples, time_text(tree.host_ns),
-                                    tree.wall ? tree.cpu ? "CPU and wall time" : "wall time" : "CPU time")
-                      : fmt::format("Lines of code ({}{}{})",
-                                    tree.host_ns > 0 ? time_text(tree.host_ns) + " of host time" : "",
-                                    tree.host_ns > 0 && tree.gpu_ns > 0 ? ", " : "",
-                                    tree.gpu_ns > 0 ? time_text(tree.gpu_ns) + " of GPU time" : ""));
+  out.heading(
+      sampled
+          ? fmt::format("Host time ({}, {} of {})", how_many(tree.samples, "sample", "samples"),
+                        time_text(tree.host_ns), tree.wall ? tree.cpu ? "CPU and wall time" : "wall time" : "CPU time")
+          : fmt::format("Lines of code ({}{}{})", tree.host_ns > 0 ? time_text(tree.host_ns) + " of host time" : "",
+                        tree.host_ns > 0 && tree.gpu_ns > 0 ? ", " : "",
+                        tree.gpu_ns > 0 ? time_text(tree.gpu_ns) + " of GPU time" : ""));
   Answer answer;
   answer.columns = {{.title = "Host", .unit = Unit::kNs, .dash_zero = true},
                     {.title = "% of host", .unit = Unit::kPercent, .leave_out = 1},

@@ -18,6 +18,7 @@
 #include <sstream>
 
 #include "base/job_rank.h"
+#include "base/text/how_many.h"
 #include "base/text/placeholders.h"
 #include "cli/command.h"
 #include "cli/profile/not_matched.h"
@@ -227,10 +228,6 @@ void print_header(const ProfileArguments& a, ProfileFace face, const counter::Ch
   session.header("");
 }
 
-std::string counted(size_t number, std::string_view one, std::string_view several) {
-  return fmt::format("{} {}", number, number == 1 ? one : several);
-}
-
 std::string plan_text(const counter::PassPlan& plan) {
   std::string out;
   for (const counter::PlannedPass& pass : plan.passes)
@@ -323,9 +320,9 @@ class Run {
   void print_plan() const {
     for (const std::string& note : selected_.notes) complain(kOk, note);
     if (!plan_.unavailable.empty()) complain(kOk, not_available(chosen_.device, plan_));
-    report::print("{}: {}, {}, {}\n{}{}", chosen_.device.model, counted(wanted_.metrics, "metric", "metrics"),
-                  counted(wanted_.counters.size(), "counter", "counters"),
-                  counted(plan_.executions(), "pass", "passes"), plan_text(plan_),
+    report::print("{}: {}, {}, {}\n{}{}", chosen_.device.model, how_many(wanted_.metrics, "metric", "metrics"),
+                  how_many(wanted_.counters.size(), "counter", "counters"),
+                  how_many(plan_.executions(), "pass", "passes"), plan_text(plan_),
                   pc_samples_ ? "and one more run of the program for PC samples\n" : "");
   }
 
@@ -453,9 +450,9 @@ class Run {
                               : arguments_.multiplexing           ? ", which equal launches of a kernel take in turns"
                                                                   : "";
     session.note(fmt::format("{}: {} from {} in {}{}; folder {}", chosen_.device.name,
-                             counted(wanted_.metrics, "metric", "metrics"),
-                             counted(wanted_.counters.size(), "counter", "counters"),
-                             counted(plan_.executions(), "pass", "passes"), turns, folder_));
+                             how_many(wanted_.metrics, "metric", "metrics"),
+                             how_many(wanted_.counters.size(), "counter", "counters"),
+                             how_many(plan_.executions(), "pass", "passes"), turns, folder_));
   }
 
   // Warn the user before the program runs, and write the files that describe the run.

@@ -12,6 +12,7 @@
 #include "base/format.h"
 #include "base/text/csv.h"
 #include "base/text/demangle.h"
+#include "base/text/how_many.h"
 #include "trace/trace.h"
 #include "workload/torch_trace.h"
 
@@ -298,11 +299,11 @@ Status write_torch_files(const workload::FolderWriter& folder, const std::string
     notes.push_back("--torch-trace: no process of the program imported PyTorch with tacho's ranges, so kernels have no "
                     "operators");
   else if (unmatched > 0)
-    notes.push_back(fmt::format("{} of {} dispatches have no counterpart in the run that recorded PyTorch's operators, "
-                                "and so no operator",
-                                unmatched, rows));
+    notes.push_back(how_many_of(unmatched, how_many(rows, "dispatch", "dispatches"), "has", "have") +
+                    " no counterpart in the run that recorded PyTorch's operators, and so no operator");
   if (recorded.tree.any() && outside > 0)
-    notes.push_back(fmt::format("{} of {} dispatches were launched outside of PyTorch's operators", outside, rows));
+    notes.push_back(how_many_of(outside, how_many(rows, "dispatch", "dispatches"), "was", "were") +
+                    " launched outside of PyTorch's operators");
   return {};
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "base/text/demangle.h"
+#include "base/text/how_many.h"
 #include "decode/cupti/arguments.h"
 #include "event/times.h"
 #include "vendor/call_roles.h"
@@ -1126,10 +1127,10 @@ void CuptiDecoder::finish() {
   tell(facts_.after_leaving, "had not ended on the device when tacho left, and are not in this trace");
   if (facts_.without_time != 0)
     writer_.note(process_.row(), event::NoteSeverity::kWarning,
-                 fmt::format("CUPTI delivered {} kernels, copies or fills without times: it ran out of device buffers "
+                 fmt::format("CUPTI delivered {} without times: it ran out of device buffers "
                              "(give a larger --cupti-device-buffers), or, from CUDA 12.6 to 13.0, "
                              "met a fault of its own (--cupti-clock avoids it)",
-                             facts_.without_time));
+                             how_many(facts_.without_time, "kernel, copy or fill", "kernels, copies or fills")));
   if (facts_.records != 0) {
     const auto count = [&](std::string_view key, int64_t value) {
       writer_.property(Table::kProcess, process_.row(), key, fmt::format("{}", value));

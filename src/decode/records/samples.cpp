@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/text/demangle.h"
+#include "base/text/how_many.h"
 
 namespace tacho::decode {
 
@@ -436,9 +437,10 @@ void ProcessSamples::finish() {
   if (const int64_t count = jit_->left_out(); count > 0)
     writer_.note(
         process_.row(), event::NoteSeverity::kWarning,
-        fmt::format("the program named {} more functions that it made at run time than the 1,000,000 that tacho "
-                    "keeps: their samples have no names",
-                    count));
+        fmt::format(
+            "the program named {} that it made at run time than the 1,000,000 that tacho keeps: {} samples have "
+            "no names",
+            how_many(count, "more function", "more functions"), count == 1 ? "its" : "their"));
   for (const auto& [place, row] : routines_) {
     if (place.first == nullptr) continue;
     const Symbol symbol = place.first->symbol(place.second);

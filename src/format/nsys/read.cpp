@@ -14,6 +14,7 @@
 #include "base/files/sorted_file.h"
 #include "base/format.h"
 #include "base/number_map.h"
+#include "base/text/how_many.h"
 #include "format/import/origin.h"
 #include "format/import/rows.h"
 #include "format/import/times.h"
@@ -102,7 +103,8 @@ class Reader {
                            : fmt::format("{} pids, such as {}", folded_, folded_pid_)));
     if (unnamed_ > 0)
       writer_.note(0, event::NoteSeverity::kWarning,
-                   fmt::format("{} rows have names that StringIds lacks; they are called by number", unnamed_));
+                   how_many(unnamed_, "row has a name that StringIds lacks; it is called by number",
+                            "rows have names that StringIds lacks; they are called by number"));
     tracker_.finish();
     return {};
   }

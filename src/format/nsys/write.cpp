@@ -8,6 +8,7 @@
 
 #include "base/saturating.h"
 #include "base/text/demangle.h"
+#include "base/text/how_many.h"
 #include "base/text/utf8.h"
 #include "format/import/origin.h"
 #include "format/nsys/nsys.h"
@@ -90,18 +91,22 @@ class Writer {
     enums();
     TACHO_TRY(session());
     if (unsized_ > 0)
-      options_.remark(fmt::format("{} copies and fills have no size: nsys' tables have 0 there", unsized_));
+      options_.remark(how_many(unsized_, "copy or fill has", "copies and fills have") +
+                      " no size: nsys' tables have 0 there");
     if (functions_ > 0)
       options_.remark(
-          fmt::format("{} operators and functions of Python are no API calls: nsys' tables have no place for "
-                      "them",
-                      functions_));
+          functions_ == 1
+              ? "1 operator or function of Python is no API call: nsys' tables have no place for it"
+              : fmt::format("{} operators and functions of Python are no API calls: nsys' tables have no place for "
+                            "them",
+                            functions_));
     if (gpu_ranges_ > 0)
       options_.remark(fmt::format(
           "{} in table TACHO_GPU_RANGES: NVTX_EVENTS has ranges of the host alone",
           gpu_ranges_ == 1 ? "1 range of the GPU lies" : fmt::format("{} ranges of GPUs lie", gpu_ranges_)));
     if (unended_ > 0)
-      options_.remark(fmt::format("{} rows have no end: nsys' tables have their start there", unended_));
+      options_.remark(how_many(unended_, "row has no end: nsys' tables have its start there",
+                               "rows have no end: nsys' tables have their start there"));
     return file_.status();
   }
 

@@ -1,4 +1,5 @@
 // Regions, samples and device work of a rocpd database (recording_reader.h).
+#include "base/text/how_many.h"
 #include "event/times.h"
 #include "format/import/words.h"
 #include "format/json/members.h"
@@ -129,9 +130,10 @@ Status RecordingReader::replays() {
     }
   }
   if (found > 0)
-    writer_.note(
-        0, event::NoteSeverity::kInfo,
-        fmt::format("{} rows of kernels are further passes of replayed dispatches: each dispatch counts once", found));
+    writer_.note(0, event::NoteSeverity::kInfo,
+                 how_many(found, "row of kernels is a further pass of a replayed dispatch",
+                          "rows of kernels are further passes of replayed dispatches") +
+                     ": each dispatch counts once");
   return replays_.finish();
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/files/sorted_file.h"
 #include "base/number_map.h"
+#include "base/text/how_many.h"
 #include "base/text/json_writer.h"
 #include "event/schema.h"
 #include "event/times.h"
@@ -806,7 +807,8 @@ class Reader {
     if (records == 0) return;
     writer_.lose(process_row(), Table::kEnd, event::LossReason::kUnknownRecord, records);
     writer_.note(process_row(), event::NoteSeverity::kWarning,
-                 fmt::format("{} records of section {} are of a kind that is not read", records, presentable(section)));
+                 fmt::format("{} of section {} {} of a kind that is not read", how_many(records, "record", "records"),
+                             presentable(section), records == 1 ? "is" : "are"));
   }
 
   // A name from the file, fit for a sentence: one line, not too long.

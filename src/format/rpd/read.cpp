@@ -12,6 +12,7 @@
 
 #include "base/files/sorted_file.h"
 #include "base/number_map.h"
+#include "base/text/how_many.h"
 #include "event/times.h"
 #include "format/import/origin.h"
 #include "format/import/rows.h"
@@ -632,12 +633,15 @@ Status Reader::read_operations() {
   if (disordered > 0) writer_.lose(0, Table::kDispatch, event::LossReason::kClockOrder, disordered);
   if (orphans > 0)
     writer_.note(0, event::NoteSeverity::kWarning,
-                 fmt::format("{} GPU operations of the .rpd belong to no API call in it", orphans));
+                 how_many(orphans, "GPU operation of the .rpd belongs", "GPU operations of the .rpd belong") +
+                     " to no API call in it");
   if (dangling > 0 || links_ > linked)
-    writer_.note(0, event::NoteSeverity::kWarning,
-                 fmt::format("{} rows of the .rpd's rocpd_api_ops refer to calls that are not there, {} to operations "
-                             "that are not there or that another row links",
-                             dangling, std::max<int64_t>(links_ - linked, 0)));
+    writer_.note(
+        0, event::NoteSeverity::kWarning,
+        fmt::format(
+            "{} to calls that are not there, {} to operations that are not there or that another row links",
+            how_many(dangling, "row of the .rpd's rocpd_api_ops refers", "rows of the .rpd's rocpd_api_ops refer"),
+            std::max<int64_t>(links_ - linked, 0)));
   return {};
 }
 

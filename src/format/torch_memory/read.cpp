@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/number_map.h"
+#include "base/text/how_many.h"
 #include "event/times.h"
 #include "format/import/rows.h"
 #include "format/import/tracker.h"
@@ -458,9 +459,11 @@ class Reader {
       note(fmt::format("{} tensor{} allocated before the history begins, and shown as allocated at its begin.", before_,
                        before_ == 1 ? " was" : "s were"));
     if (untimed_ > 0)
-      note(fmt::format("{} events have no times: a microsecond stands for the step from one to the next.", untimed_));
+      note(how_many(untimed_, "event has no time", "events have no times") +
+           ": a microsecond stands for the step from one to the next.");
     if (without_device_ > 0)
-      note(fmt::format("{} segments do not tell their device, and are shown on GPU 0.", without_device_));
+      note(how_many(without_device_, "segment does not tell its device, and is shown on GPU 0.",
+                    "segments do not tell their device, and are shown on GPU 0."));
     if (events_ > 0)
       note("Sizes are what tensors asked for, as the history tells them; torch rounds them up to blocks.");
   }

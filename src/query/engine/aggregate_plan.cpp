@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/format.h"
+#include "base/text/how_many.h"
 
 namespace tacho::query {
 
@@ -123,7 +124,8 @@ std::vector<std::string> Describer::lines() const {
     const AggregatePlan::Source& source = plan_.sources[i];
     const int number = static_cast<int>(i);
     if (i == 0) {
-      lines.push_back(fmt::format("scan {} ({} rows){}", name(source), source.relation->rows(*source.store),
+      lines.push_back(fmt::format("scan {} ({}){}", name(source),
+                                  how_many(source.relation->rows(*source.store), "row", "rows"),
                                   conditions(source, number)));
     } else {
       const auto& columns = source.relation->columns;
@@ -145,7 +147,7 @@ std::vector<std::string> Describer::lines() const {
     lines.push_back("sort by " + list(plan_.order, [&](const AggregatePlan::Order& one) {
                       return expression(plan_.items[one.item].node) + (one.descending ? " descending" : "");
                     }));
-  if (plan_.limit >= 0) lines.push_back(fmt::format("stop after {} rows", plan_.limit));
+  if (plan_.limit >= 0) lines.push_back("stop after " + how_many(plan_.limit, "row", "rows"));
   return lines;
 }
 

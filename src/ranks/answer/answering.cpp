@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/saturating.h"
+#include "base/text/how_many.h"
 #include "ranks/answer/late_hosts.h"
 #include "ranks/match/late_senders.h"
 #include "report/text.h"
@@ -20,12 +21,11 @@ std::string nothing_found(const std::vector<RankRun>& runs) {
     files.insert(run.file);
   }
   return fmt::format(
-      "{}{}: no collective among the {} kernels of {} rank{}, and no message or collective of MPI: tacho looked for "
+      "{}{}: no collective among the {} of {}, and no message or collective of MPI: tacho looked for "
       "kernels named nccl*, rccl* and *msccl*, for torch.distributed's \"Collective name\" in Kineto files, and for "
       "table message; record a span in which the ranks communicate",
-      runs[0].file,
-      files.size() > 1 ? fmt::format(" and {} more file{}", files.size() - 1, files.size() == 2 ? "" : "s") : "",
-      kernels, runs.size(), runs.size() == 1 ? "" : "s");
+      runs[0].file, files.size() > 1 ? " and " + how_many(files.size() - 1, "more file", "more files") : "",
+      how_many(kernels, "kernel", "kernels"), how_many(runs.size(), "rank", "ranks"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/saturating.h"
+#include "base/text/how_many.h"
 #include "report/text.h"
 
 namespace tacho::ranks {
@@ -46,9 +47,9 @@ std::vector<std::string> headlines(const Job& job, const Report& report) {
   // Of one rank alone no step has anything to compare.
   const size_t steps = count == 1 ? job.runs[0].steps : report.steps.size();
   std::string first =
-      fmt::format("{} rank{}, {} step{}, {} collectives{}.", count, count == 1 ? "" : "s", steps, steps == 1 ? "" : "s",
-                  report.collectives.size(),
-                  report.messages.matched > 0 ? fmt::format(", {} messages", report.messages.matched) : std::string());
+      fmt::format("{}, {}, {}{}.", how_many(count, "rank", "ranks"), how_many(steps, "step", "steps"),
+                  how_many(report.collectives.size(), "collective", "collectives"),
+                  report.messages.matched > 0 ? ", " + how_many(report.messages.matched, "message", "messages") : "");
   if (count > 1 || waited > 0)
     first += fmt::format(" Ranks waited for others {} of their time ({} of {}).",
                          percent(static_cast<double>(waited), static_cast<double>(span)), time_text(waited),
@@ -63,7 +64,8 @@ std::vector<std::string> headlines(const Job& job, const Report& report) {
       steps = fmt::format(", most in step{} {}", straggler.steps.size() == 1 ? "" : "s", numbers(straggler.steps));
     std::string where;
     if (!report.collectives.empty())
-      where = fmt::format("last to {} of {} collectives", straggler.collectives, report.collectives.size());
+      where = fmt::format("last to {} of {}", straggler.collectives,
+                          how_many(report.collectives.size(), "collective", "collectives"));
     if (straggler.for_messages > 0)
       where += fmt::format("{}{} of it for its messages", where.empty() ? "" : ", ", time_text(straggler.for_messages));
     out.push_back(fmt::format("Rank {} made them wait {} ({}): {}{}. Cause: {}.", straggler.rank,

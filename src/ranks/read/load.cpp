@@ -13,6 +13,7 @@
 
 #include "analysis/trim.h"
 #include "base/files/temporary.h"
+#include "base/text/how_many.h"
 #include "format/format.h"
 #include "format/source/names.h"
 #include "ranks/match/identities.h"
@@ -331,7 +332,8 @@ Result<std::vector<OpenedFile*>> readable_of(std::vector<OpenedFile>& opened, Jo
     if (++unreadable <= 5) job.remarks.push_back("left out: " + file.status.error().message);
   }
   if (readable.empty()) return tl::unexpected<Error>(Error{first_error});
-  if (unreadable > 5) job.remarks.push_back(fmt::format("left out: {} more files that cannot be read", unreadable - 5));
+  if (unreadable > 5)
+    job.remarks.push_back("left out: " + how_many(unreadable - 5, "more file", "more files") + " that cannot be read");
   return readable;
 }
 
@@ -368,7 +370,7 @@ Status keep_one_job(const std::string& folder, std::vector<OpenedFile*>& files, 
     for (size_t i = 0; i < jobs.size() && i < 8; ++i)
       list += fmt::format("{}{}{}", i > 0 ? "; " : "", name(jobs[i][0]),
                           jobs[i].size() > 1 ? fmt::format(" and {} more", jobs[i].size() - 1) : "");
-    if (jobs.size() > 8) list += fmt::format("; and {} more runs", jobs.size() - 8);
+    if (jobs.size() > 8) list += "; and " + how_many(jobs.size() - 8, "more run", "more runs");
     return fail(
         "{}: the traces are of {} runs, which no rank number, collective or message ties to one job ({}); give the "
         "files of one job, or look at all runs with tacho view {}",
@@ -382,7 +384,8 @@ Status keep_one_job(const std::string& folder, std::vector<OpenedFile*>& files, 
           fmt::format("left out: {}: no rank number, collective or message ties it to the other traces",
                       files[place]->passed.file));
   }
-  if (others > 5) job.remarks.push_back(fmt::format("left out: {} more traces of other runs", others - 5));
+  if (others > 5)
+    job.remarks.push_back("left out: " + how_many(others - 5, "more trace", "more traces") + " of other runs");
   choose(*several);
   return {};
 }

@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "base/saturating.h"
+#include "base/text/how_many.h"
 #include "event/times.h"
 #include "trace/read/checked.h"
 #include "trace/store/codec.h"
@@ -471,7 +472,8 @@ Status FileTrace::load_all() {
     if (part == Part::kUpdates) TACHO_TRY(check_dimensions());
   }
   if (missing_rows_ > 0)
-    note_ += fmt::format("; {} rows of its dictionaries lie behind and read as unknown", missing_rows_);
+    note_ += "; " + how_many(missing_rows_, "row of its dictionaries lies behind and reads as unknown",
+                             "rows of its dictionaries lie behind and read as unknown");
   sections_.clear();
   sections_.shrink_to_fit();
   note_foreign();

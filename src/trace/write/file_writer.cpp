@@ -17,6 +17,7 @@
 
 #include "base/files/output_file.h"
 #include "base/saturating.h"
+#include "base/text/how_many.h"
 #include "event/times.h"
 #include "trace/read/reader.h"
 #include "trace/store/section.h"
@@ -350,8 +351,8 @@ class FileWriter final : public TraceWriter {
                        text_in_full_ >> 10, texts_cut_, kShortText));
     if (texts_left_out_ > 0)
       note(0, event::NoteSeverity::kWarning,
-           fmt::format("names took {} KiB, the most that this file may hold: {} records are named {} instead",
-                       text_at_most_ >> 10, texts_left_out_, kOtherText));
+           fmt::format("names took {} KiB, the most that this file may hold: {} named {} instead", text_at_most_ >> 10,
+                       how_many(texts_left_out_, "record is", "records are"), kOtherText));
     texts_cut_ = texts_left_out_ = 0;
   }
 

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "base/format.h"
+#include "base/text/how_many.h"
 
 namespace tacho::trace {
 
@@ -377,18 +378,20 @@ void WorkTimes::finish(int64_t row) {
     const auto us = [](int64_t ns) { return static_cast<double>(ns) / 1000; };
     writer_.note(
         row, event::NoteSeverity::kWarning,
-        fmt::format("{} of {} kernels, copies and fills begin before the call that launched them began, by {:.1f} us "
+        fmt::format("{} of {} kernels, copies and fills {} before the call that launched {} began, by {:.1f} us "
                     "in the middle and {:.1f} us at most: the device's clock was not the host's there, and how "
-                    "long these launches took is unknown",
-                    early_, checked_, us(middle_of(distances_)), us(worst_)));
+                    "long {} took is unknown",
+                    early_, checked_, early_ == 1 ? "begins" : "begin", early_ == 1 ? "it" : "them",
+                    us(middle_of(distances_)), us(worst_), early_ == 1 ? "this launch" : "these launches"));
   }
   if (late_ > 0) {
     writer_.lose(row, event::Table::kDispatch, event::LossReason::kClockOrder, late_);
     writer_.note(
         row, event::NoteSeverity::kWarning,
-        fmt::format("{} kernels, copies and fills end after the wait for them returned: the device's clock was "
-                    "not the host's there, and when these ran is unknown",
-                    late_));
+        (late_ == 1 ? std::string("1 kernel, copy or fill ends after the wait for it returned")
+                    : fmt::format("{} kernels, copies and fills end after the wait for them returned", late_)) +
+            fmt::format(": the device's clock was not the host's there, and when {} ran is unknown",
+                        late_ == 1 ? "it" : "these"));
   }
   early_ = late_ = 0;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/text/how_many.h"
 
 namespace tacho::walk {
 
@@ -94,8 +95,9 @@ class CallIndex {
 
 /// The note of an answer if CallIndex::forgotten() is not 0.
 inline std::string forgotten_sentence(int64_t forgotten) {
-  return fmt::format("{} operations were launched more than {} calls before they ran: their calls were forgotten",
-                     forgotten, CallIndex<char>::kMostCalls);
+  return fmt::format("{} launched more than {} calls before {}",
+                     how_many(forgotten, "operation was", "operations were"), CallIndex<char>::kMostCalls,
+                     forgotten == 1 ? "it ran: its call was forgotten" : "they ran: their calls were forgotten");
 }
 
 }  // namespace tacho::walk

@@ -9,6 +9,7 @@
 #include <atomic>
 
 #include "base/clock.h"
+#include "base/text/how_many.h"
 #include "base/thread.h"
 #include "vendor/definitions.h"
 #include "vendor/lost_devices.h"
@@ -223,7 +224,8 @@ std::vector<std::string> Recorder::owners() const {
         process < event::kWatchProcesses ? segment_.table().processes[process].pid.load(std::memory_order_relaxed) : 0,
         bytes_text(order[i].largest)));
   }
-  if (unfollowed_ > 0) sentences.push_back(fmt::format("{} further allocations were not followed", unfollowed_));
+  if (unfollowed_ > 0)
+    sentences.push_back(how_many(unfollowed_, "further allocation was", "further allocations were") + " not followed");
   return sentences;
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <tuple>
 
+#include "base/text/how_many.h"
 #include "report/progress.h"
 
 namespace tacho::workload {
@@ -176,8 +177,10 @@ Result<RawTable> join_passes(std::vector<RawTable> passes, const NameTable& kern
   }
   for (const RawTable& pass : passes)
     if (pass.dispatches.size() != kept.size())
-      warnings.push_back(fmt::format("{}: {} of its {} dispatches are not in every pass of the run; they were left out",
-                                     pass.file, pass.dispatches.size() - kept.size(), pass.dispatches.size()));
+      warnings.push_back(
+          fmt::format("{}: {} not in every pass of the run, and left out", pass.file,
+                      how_many_of(pass.dispatches.size() - kept.size(),
+                                  how_many(pass.dispatches.size(), "dispatch", "dispatches"), "is", "are")));
   if (kept.empty())
     return fail("{}: the passes have no dispatch in common (matched by kernel name and "
                 "grid size); they are not passes of the same program",

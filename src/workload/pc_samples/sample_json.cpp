@@ -4,6 +4,7 @@
 
 #include <unordered_map>
 
+#include "base/text/how_many.h"
 #include "format/json/stream.h"
 
 namespace tacho::workload {
@@ -254,8 +255,8 @@ uint64_t read_sample_json(const std::string& path, SampleCounts& counts, bool& s
   else if (file.found() == 0)
     warnings.push_back(fmt::format("{}: holds no PC samples", path));
   if (file.left_out() > 0)
-    warnings.push_back(fmt::format("{}: there are more than a million different instructions: {} samples are left out",
-                                   path, file.left_out()));
+    warnings.push_back(fmt::format("{}: there are more than a million different instructions: {} left out", path,
+                                   how_many(file.left_out(), "sample is", "samples are")));
   stochastic = stochastic || file.stochastic();
   return file.found();
 }

@@ -45,7 +45,7 @@ export function factsText(runs: FlameRun[]): string {
   }
   if (run.hostNs > 0)
     list.push(
-      `host ${time(run.hostNs)} ${hostTime(run)}${run.recorded === true ? '' : `, ${shownWhole(run.samples)} samples`}`,
+      `host ${time(run.hostNs)} ${hostTime(run)}${run.recorded === true ? '' : `, ${shownWhole(run.samples)} ${run.samples === 1 ? 'sample' : 'samples'}`}`,
     );
   if (run.gpuNs > 0) {
     const known = (run.gpuExactNs + run.gpuNearNs) / run.gpuNs;

@@ -16,6 +16,7 @@
 
 #include "base/format.h"
 #include "base/text/demangle.h"
+#include "base/text/how_many.h"
 #include "decode/records/module.h"
 #include "event/spool/launch_filter.h"
 #include "vendor/amd/sdk_sampling.h"
@@ -438,14 +439,18 @@ Result<SampledRun> read_sampled(const std::string& folder, const Filter& filter,
     return std::tie(a.dispatch, a.time) < std::tie(b.dispatch, b.time);
   });
   if (cut != 0) notes.push_back("PC samples were cut off where the program was killed");
-  if (dropped != 0) notes.push_back(fmt::format("rocprofiler-sdk dropped {} records of samples", dropped));
-  if (invalid != 0) notes.push_back(fmt::format("{} PC samples of the GPU were invalid; they are left out", invalid));
+  if (dropped != 0)
+    notes.push_back("rocprofiler-sdk dropped " + how_many(dropped, "record of samples", "records of samples"));
+  if (invalid != 0)
+    notes.push_back(how_many(invalid, "PC sample of the GPU was", "PC samples of the GPU were") +
+                    " invalid and left out");
   if (unknown != 0)
-    notes.push_back(fmt::format(
-        "{} records of rocprofiler-sdk are of a kind that this tacho does not know; they are left out", unknown));
+    notes.push_back(how_many(unknown, "record of rocprofiler-sdk is", "records of rocprofiler-sdk are") +
+                    " of a kind that this tacho does not know, and left out");
   if (merger.without_code != 0)
-    notes.push_back(fmt::format(
-        "{} PC samples are in code that rocprofiler-sdk did not name; they have an address only", merger.without_code));
+    notes.push_back(how_many(merger.without_code,
+                             "PC sample is in code that rocprofiler-sdk did not name; it has an address only",
+                             "PC samples are in code that rocprofiler-sdk did not name; they have an address only"));
   if (!run.instructions.empty() && Comgr::find() == nullptr)
     notes.push_back("AMD's libamd_comgr.so is not in the library path, $ROCM_PATH/lib "
                     "or /opt/rocm/lib: samples have no instructions");

@@ -21,6 +21,7 @@
 
 #include "base/format.h"
 #include "base/job_rank.h"
+#include "base/text/how_many.h"
 #include "counter/provider/amd/instances.h"
 #include "counter/provider/amd/machine.h"
 #include "counter/provider/amd/pc_samples.h"
@@ -303,7 +304,7 @@ class AmdProvider : public Provider {
     if (!sampled) return fail_with(std::move(sampled));
     for (const std::string& note : notes) observer.warn(note);
     if (const uint64_t failures = spool->state().failures.load(); failures > 0)
-      observer.warn(fmt::format("{} records of samples could not be written (disk full?)", failures));
+      observer.warn(how_many(failures, "record", "records") + " of samples could not be written (disk full?)");
     outcome.seen = std::max<uint64_t>(outcome.seen, sampled->dispatches.size());
     if (spool->state().attached.load() == 0 && spool->state().refused.load() == 0 && outcome.exit_code == 0)
       observer.warn(std::string(kSdkNotLoaded));

@@ -19,6 +19,7 @@
 #include <sstream>
 
 #include "base/format.h"
+#include "base/text/how_many.h"
 #include "counter/provider/nvidia/exact.h"
 #include "counter/provider/nvidia/host.h"
 #include "counter/provider/nvidia/images.h"
@@ -391,13 +392,11 @@ class NvidiaProvider : public Provider {
       multiplex_ = request_.multiplex != Multiplex::kNone && config_.passes > 1;
       application_ = !multiplex_ && request_.replay == Replay::kApplication && config_.passes > 1;
       runs_ = application_ ? config_.passes : 1;
-      observer_.note(multiplex_ ? fmt::format("{} metrics in {} passes, spread over the launches of a kernel",
-                                              metrics_.size(), config_.passes)
-                     : application_
-                         ? fmt::format("{} metrics in {} passes, the program is run once for each", metrics_.size(),
-                                       config_.passes)
-                         : fmt::format("{} metrics in {} {}, each kernel is run once for each (kernel replay)",
-                                       metrics_.size(), config_.passes, config_.passes == 1 ? "pass" : "passes"));
+      const std::string what = fmt::format("{} in {}", how_many(metrics_.size(), "metric", "metrics"),
+                                           how_many(config_.passes, "pass", "passes"));
+      observer_.note(what + (multiplex_     ? ", spread over the launches of a kernel"
+                             : application_ ? ", the program is run once for each"
+                                            : ", each kernel is run once for each (kernel replay)"));
       // A replayed kernel would find in the L2 the data of its last execution.
       const bool replays = !multiplex_ && !application_ && config_.passes > 1 && request_.replay != Replay::kVendor;
       const bool empties = request_.caches == Caches::kAll || (request_.caches == Caches::kDefault && replays);
@@ -512,9 +511,11 @@ class NvidiaProvider : public Provider {
         outcome_.seen = 0;
         for (const nvidia::MeasuredLaunch& launch : launches_) outcome_.seen += launch.samples_seen();
         if (begun_ > outcome_.seen && outcome_.exit_code != 0)
-          observer_.warn(fmt::format("the last {} launches before the end have no values: the "
-                                     "program ended before they were run again",
-                                     begun_ - outcome_.seen));
+          observer_.warn(begun_ - outcome_.seen == 1
+                             ? "the last launch before the end has no values: the program ended before it was run again"
+                             : fmt::format("the last {} launches before the end have no values: the "
+                                           "program ended before they were run again",
+                                           begun_ - outcome_.seen));
         outcome_.seen = std::max(outcome_.seen, begun_);
       }
       std::set<std::string> names;

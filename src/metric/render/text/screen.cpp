@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/text/how_many.h"
 #include "metric/analysis/compare.h"
 #include "metric/render/run_names.h"
 #include "metric/render/text/columns.h"
@@ -119,7 +120,8 @@ class Screen {
     size_t selected = 0;
     for (const KernelStatistics& kernel : run_.kernels()) selected += kernel.selected ? 1 : 0;
     if (selected > most)
-      out += paint(fmt::format("  {} more kernels (--list-stats --max-stat-num {})\n", selected - most, selected),
+      out += paint(fmt::format("  {} (--list-stats --max-stat-num {})\n",
+                               how_many(selected - most, "more kernel", "more kernels"), selected),
                    Paint::kDim);
     return out;
   }
@@ -220,8 +222,10 @@ class Screen {
         metrics.insert(each.ids.begin(), each.ids.end());
       }
     if (dispatches.empty()) return {};
-    return fmt::format("Counters: {} of {} dispatches lack some and are left out of {} metric{} (--full names them).",
-                       dispatches.size(), run_.rows().size(), metrics.size(), metrics.size() == 1 ? "" : "s");
+    return fmt::format("Counters: {} left out of {} (--full names them).",
+                       how_many_of(dispatches.size(), how_many(run_.rows().size(), "dispatch", "dispatches"),
+                                   "lacks some and is", "lack some and are"),
+                       how_many(metrics.size(), "metric", "metrics"));
   }
 
   // Several runs
@@ -277,7 +281,9 @@ class Screen {
     }
     std::string out = "\n" + paint("Kernels", Paint::kBold) + "\n" + report::to_text(table, style_);
     if (kernels.size() > most)
-      out += paint(fmt::format("  {} more kernels (--max-stat-num)\n", kernels.size() - most), Paint::kDim);
+      out +=
+          paint(fmt::format("  {} (--max-stat-num)\n", how_many(kernels.size() - most, "more kernel", "more kernels")),
+                Paint::kDim);
     return out;
   }
 
@@ -342,7 +348,9 @@ class Screen {
     }
     out += report::to_text(table, style_);
     if (changes.size() > kChanges)
-      out += paint(fmt::format("  {} more metrics changed (--full)\n", changes.size() - kChanges), Paint::kDim);
+      out += paint(
+          fmt::format("  {} changed (--full)\n", how_many(changes.size() - kChanges, "more metric", "more metrics")),
+          Paint::kDim);
     return out;
   }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/text/how_many.h"
 #include "metric/analysis/compare.h"
 #include "metric/analysis/roofline_points.h"
 #include "metric/render/run_names.h"
@@ -56,12 +57,13 @@ class Renderer {
       for (const KernelStatistics& kernel : run_.kernels()) {
         const int64_t here = id++;
         if (!kernel.selected) continue;
-        out_ += "\n" +
-                paint(report::shortened_middle(
-                          fmt::format("Kernel {}: {}", here, report::clean(run_.workload().kernels[kernel.kernel])),
-                          options_.screen.terminal ? options_.screen.width : SIZE_MAX),
-                      Paint::kBold) +
-                fmt::format("\n{} dispatches, {:.2f} % of the time\n", kernel.count, kernel.share);
+        out_ +=
+            "\n" +
+            paint(report::shortened_middle(
+                      fmt::format("Kernel {}: {}", here, report::clean(run_.workload().kernels[kernel.kernel])),
+                      options_.screen.terminal ? options_.screen.width : SIZE_MAX),
+                  Paint::kBold) +
+            fmt::format("\n{}, {:.2f} % of the time\n", how_many(kernel.count, "dispatch", "dispatches"), kernel.share);
         metric_tables(run_.evaluate(kernel.kernel), rows_of(kernel.kernel));
       }
     } else {
@@ -507,14 +509,15 @@ class Renderer {
             report::shortened_middle(report::clean(workload::plain_kernel_name(run_.workload().kernels[kernel.kernel])),
                                      kKernelWidth)));
       std::string text =
-          fmt::format("left out of {}: {} of {} dispatches, which lack {}", listed(each.names, kMostMetrics),
-                      each.dispatches.size(), rows.size(), listed(each.counters, kMostCounters));
+          fmt::format("left out of {}: {} of {}, which {} {}", listed(each.names, kMostMetrics), each.dispatches.size(),
+                      how_many(rows.size(), "dispatch", "dispatches"), each.dispatches.size() == 1 ? "lacks" : "lack",
+                      listed(each.counters, kMostCounters));
       if (several) text += fmt::format(" ({})", listed(kernels, kMostKernels));
       note(text);
     }
     if (table.left_out.size() > kMostLines)
-      note(fmt::format("left out of other metrics: other dispatches, in {} more groups (--output-format json)",
-                       table.left_out.size() - kMostLines));
+      note(fmt::format("left out of other metrics: other dispatches, in {} (--output-format json)",
+                       how_many(table.left_out.size() - kMostLines, "more group", "more groups")));
   }
 
   // Tables without one number, in one paragraph.
@@ -555,9 +558,9 @@ class Renderer {
     if (!options_.boxed) table = narrow_samples(std::move(table));
     out_ += report::to_text(table, style_);
     if (count > most)
-      out_ += paint(
-          fmt::format("  {} more instructions ({})\n", count - most, own ? "--pc-sampling-rows" : "--max-stat-num"),
-          Paint::kDim);
+      out_ += paint(fmt::format("  {} ({})\n", how_many(count - most, "more instruction", "more instructions"),
+                                own ? "--pc-sampling-rows" : "--max-stat-num"),
+                    Paint::kDim);
   }
 
   // Numbers first, kernels by their ids in table 0.1, sources without their folders.
@@ -777,9 +780,8 @@ class Renderer {
     roofline_here();
     if (!compared.unmatched.empty()) {
       out_ += "\n";
-      note(fmt::format("{} metrics of the first run are not in another one (another architecture, or not collected); "
-                       "they are left out",
-                       compared.unmatched.size()),
+      note(how_many(compared.unmatched.size(), "metric of the first run is", "metrics of the first run are") +
+               " not in another one (another architecture, or not collected), and left out",
            0, 2);
     }
   }

@@ -219,7 +219,7 @@ class Losses(Sampled):
 class Refusals(Sampled):
     def test_metrics(self):
         self.refused("dram__bytes_read is counted by several units", "dram__bytes_read.sum", counters="dram__bytes_read")
-        self.refused("sm__sass_ffma.sum is counted in kernels only", "tacho profile --pmc", counters="sm__sass_ffma.sum")
+        self.refused("sm__sass_ffma.sum is counted in kernels only", "tacho profile does that", counters="sm__sass_ffma.sum")
         self.refused("GH100 has no metric dram__nonsense.sum", counters=f"{BYTES},dram__nonsense.sum")
         self.refused("\"a;b\" is not the name of a metric", counters="a;b")
         self.refused("name metrics, separated by commas", counters=",")

@@ -127,8 +127,9 @@ std::string unknown(const std::string& chip, const Host& host, const std::string
       return fmt::format("{} is counted by several units: say how to sum them up, as {}, ...", metric, listed(some));
   }
   if (const auto kernels = Host::open(chip); kernels && (*kernels)->knows(metric))
-    return fmt::format("{} is counted in kernels only: tacho profile --pmc does that, of programs that it starts",
-                       metric);
+    return fmt::format(
+        "{} is counted in kernels only, by code that is put into them: tacho profile does that in programs that it starts",
+        metric);
   return fmt::format("{} has no metric {}", chip, metric);
 }
 
@@ -241,8 +242,9 @@ class Sampled {
   tl::unexpected<Error> too_many(size_t passes) const {
     const std::vector<std::string> fit = fitting(*host_, request_.counters);
     if (fit.empty())
-      return fail("{} takes {} passes, and what is sampled has only one: tacho profile --pmc counts it of each kernel",
-                  request_.counters.front(), passes);
+      return fail(
+          "{} takes {} passes, and sampling has only one: tacho profile counts such metrics, of each kernel anew for each pass",
+          request_.counters.front(), passes);
     return fail("these {} metrics take {} passes together, and sampling has only one: {} fit", request_.counters.size(),
                 passes, listed(fit));
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -16,9 +17,14 @@ namespace tacho::counter {
 struct SampleRequest {
   std::vector<std::string> counters;  ///< as the vendor's library names them; all must be sampled together
   int64_t interval_ns = 10'000'000;   ///< kLeastInterval to kMostInterval
-  std::vector<pid_t> processes;       ///< whose devices are sampled; all of the machine where that is not known
+  /// Whose devices are sampled: all of the machine where that is not known. Empty: those that a program has which this
+  /// process starts, by the variables of its environment.
+  std::vector<pid_t> processes;
 };
 inline constexpr int64_t kLeastInterval = 100'000, kMostInterval = 1'000'000'000;
+
+/// Whether `counter` is written as one that is sampled, and not as one that is read inside a program.
+bool is_sampled(std::string_view counter);
 
 /// Sets the sampling up, by the first provider that has devices for it. The calling process must be single-threaded.
 /// The error says what is missing, and what mends it.

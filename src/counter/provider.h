@@ -275,6 +275,11 @@ class Provider {
   virtual tl::expected<Outcome, launch::LaunchError> collect(const Device& device, const PassPlan& plan,
                                                              const CollectRequest& request,
                                                              Observer& observer) const = 0;
+  /// Whether `counter` is written as the counters that sample() reads, by its form alone.
+  virtual bool samples(std::string_view counter) const {
+    static_cast<void>(counter);
+    return false;
+  }
   /// Sets up sampling of whole devices beside programs (device_samples.h). nullptr where the provider cannot, or has no
   /// device here: `none` then gets the reason, if there is one that people should know.
   virtual Result<std::unique_ptr<launch::DeviceSamples>> sample(const SampleRequest& request, std::string& none) const {

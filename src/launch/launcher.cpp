@@ -204,6 +204,13 @@ void add_torch(std::pair<std::string, std::string> hooks, const LaunchOptions& o
     extra.emplace_back("TACHO_TORCH_SHAPES", options.torch_shapes == TorchShapes::kAll ? "all" : "sampled");
 }
 
+// By process number.
+std::map<uint32_t, int64_t> rows_of(const std::vector<decode::ProcessFacts>& processes) {
+  std::map<uint32_t, int64_t> rows;
+  for (const decode::ProcessFacts& process : processes) rows[process.pid] = process.row;
+  return rows;
+}
+
 }  // namespace
 
 tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
@@ -258,7 +265,8 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   Telemetry telemetry(recording.telemetry);
   telemetry.obey(pool.header().enabled);
   telemetry.start(child.pid);
-  DrainThread drain(pool, *writer, telemetry, std::move(perf));
+  DrainThread drain(pool, *writer, telemetry, std::move(perf), options.samples);
+  if (options.samples != nullptr) options.samples->start();
   ProcessTree tree({pool.path(), environment_options.names.preload, device_marks()});
   if (options.inject) tree.start(child.pid);
   Gate gate(pool.header(), recording);
@@ -270,12 +278,12 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   std::vector<Survivor> left;
   if (options.inject) left = survivors(tree, child.pid);
   pool.header().closing.store(1, std::memory_order_relaxed);
+  if (options.samples != nullptr) options.samples->stop();
   telemetry.stop();
   drain.stop();
   result.processes = drain.decoder().processes();
-  std::map<uint32_t, int64_t> process_rows;
-  for (const decode::ProcessFacts& process : result.processes) process_rows[process.pid] = process.row;
-  telemetry.finish(*writer, process_rows);
+  telemetry.finish(*writer, rows_of(result.processes));
+  if (options.samples != nullptr) options.samples->finish(*writer);
   result.pool_bytes = drain.bytes();
   result.drain_cpu_s = drain.cpu_s();
 

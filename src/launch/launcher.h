@@ -13,6 +13,7 @@
 #include "decode/decoder.h"
 #include "launch/installation.h"
 #include "launch/recording.h"
+#include "launch/run/device_samples.h"
 
 namespace tacho::launch {
 
@@ -26,6 +27,7 @@ struct LaunchOptions {
   TorchShapes torch_shapes = TorchShapes::kNone;                 // with the shapes of their inputs
   bool follow = false;                 // go on until the last process that the target started ends
   bool inject = true;                  // false: load none of our libraries and change only `environment`
+  DeviceSamples* samples = nullptr;    // counters of devices, set up to begin with the program; nullptr = none
   int stdout_fd = -1, stderr_fd = -1;  // the target's stdout and stderr; -1 = ours
   /// Called once, when the target runs, with the path of the recording while it is being written.
   std::function<void(const std::string& recording)> started;

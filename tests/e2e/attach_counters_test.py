@@ -216,6 +216,41 @@ class Losses(Sampled):
         self.wait_until(lambda: not pathlib.Path(f"/proc/{sampler}/exe").exists())
 
 
+class Traces(Sampled):
+    """The same beside a program that tacho starts: tacho trace --device-counters."""
+
+    def trace(self, *options, machine=None, code=0, program=("sleep", "0.7")):
+        return self.run_command(TACHO, "trace", "-q", "--overwrite", "-o", "a.tacho", *options, "--", *program, code=code, env={**os.environ, **MACHINE, **(machine or {})})
+
+    def test_from_the_programs_start_to_its_end(self):
+        self.trace("--device-counters", f"{BYTES},{INSTRUCTIONS}", "--device-counters-hz", "100")
+        readings = self.readings()
+        self.assertTrue(55 <= len(readings) <= 90, len(readings))
+        for before, after in zip(readings, readings[1:]):
+            self.assertEqual((after[0] - before[0], after[1] - before[1]), (10_000_000, 1))
+        self.assertEqual(len(self.readings(INSTRUCTIONS)), len(readings))
+        self.assertEqual(self.query("SELECT count(*) FROM tacho.loss"), [["0"]])
+
+    def test_all_gpus_that_the_program_sees(self):
+        self.trace("--device-counters", BYTES, machine={"FAKE_GPU_COUNT": "2"})
+        self.assertEqual(self.query('SELECT "index" FROM tacho.device ORDER BY id'), [["0"], ["1"]])
+        self.assertEqual([words for words in self.query("SELECT text FROM tacho.note") if "sampled" in ",".join(words)], [])
+        self.assertEqual(self.property("device_samples.interval_ns"), "100000000")
+
+    def test_the_program_ends_as_it_does_alone(self):
+        self.trace("--device-counters", BYTES, program=("sh", "-c", "exit 7"), code=7)
+        self.trace("--device-counters", BYTES, program=("sh", "-c", "kill -9 $$"), code=137)
+        said = self.trace("--device-counters", BYTES, program=("true",))
+        self.one_sentence(said, "--device-counters: not one sample lies within the recording")
+
+    def test_refusals(self):
+        for words, needle in ((("dram__nonsense.sum",), "GH100 has no metric dram__nonsense.sum"), (("dram__bytes_read",), "say how to sum them up"),
+                              ((BYTES, "--device-counters-hz", "0.5"), "2000 ms lie between two samples: they can be 0.1 ms to 1 s apart")):
+            self.one_sentence(self.trace("--device-counters", *words, code=125), "--device-counters", needle)
+        self.one_sentence(self.trace("--device-counters", BYTES, machine={"CUDA_HOME": "", "LD_LIBRARY_PATH": ""}, code=125), "no GPU here can be sampled")
+        self.one_sentence(self.trace("--device-counters", "SQ WAVES", code=125), "is not the name of a counter")
+
+
 class Refusals(Sampled):
     def test_metrics(self):
         self.refused("dram__bytes_read is counted by several units", "dram__bytes_read.sum", counters="dram__bytes_read")

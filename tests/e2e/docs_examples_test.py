@@ -36,7 +36,7 @@ train()
 STABLE = re.compile(r"tacho merge rank\?|tacho query --explain run\.rpd|tacho ranks ranks4$")
 # Commands of pages about one machine that cannot be run on another: what they need.
 ELSEWHERE = {
-    "a GPU": re.compile(r"workloads/train/H200|decode\.py|decode\.tacho|long\.tacho|--device 1\b|-p out-profile"),
+    "a GPU": re.compile(r"workloads/train/H200|decode\.py|decode\.tacho|long\.tacho|--device 1\b|-p out-profile|--pmc dram__|--device-counters dram__"),
     "programs of that name (attach_test.py has these)": re.compile(r"tacho attach --name|/debug/tacho"),
     "a file of that hour (watch_sums_test.py has these)": re.compile(r"--before 14:00"),
     "DuckDB's or ClickHouse's program": re.compile(r"\| (duckdb|clickhouse) "),

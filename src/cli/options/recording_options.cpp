@@ -12,6 +12,7 @@
 #include "cli/shared/command_line.h"
 #include "cli/shared/suggest.h"
 #include "cli/shared/time_text.h"
+#include "counter/device_samples.h"
 
 namespace tacho::cli {
 namespace {
@@ -57,7 +58,13 @@ Status choose_sampler(Request& r, const std::string& name) {
 // As many as a process keeps names of (capture/source/rocm/device_counters.cpp).
 Status choose_device_counters(Request& r, const std::string& list) {
   constexpr size_t kMostCounters = 64, kLongestName = 63;
-  const std::vector<std::string> names = words_of(list);
+  std::vector<std::string> names = words_of(list);
+  for (const std::string& name : names)
+    if (counter::is_sampled(name)) r.sampled_counters.push_back(name);
+  if (!r.sampled_counters.empty()) {
+    std::erase_if(names, counter::is_sampled);
+    if (names.empty()) return {};
+  }
   for (const std::string& name : names)
     if (name.empty() || name.size() > kLongestName || !std::all_of(name.begin(), name.end(), [](char c) {
           return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
@@ -76,6 +83,7 @@ Status choose_counter_rate(Request& r, const std::string& text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), hz);
   if (error != std::errc() || end != text.data() + text.size() || !(hz >= 0.02 && hz <= 1000))
     return fail("--device-counters-hz {}: a number from 0.02 to 1000", text);
+  r.counter_hz = hz;
   target(r).device_counter_ms = static_cast<uint32_t>(std::lround(1000 / hz));
   return {};
 }
@@ -184,7 +192,7 @@ constexpr OptionRow<Request> kOptions[] = {
     {"--telemetry-hz", recording_at<&Recording::telemetry, &launch::TelemetryOptions::hz>, "readings a second", "N", "",
      shows_default().within(0.01, 1000.0)},
     {"--device-counters", choose_device_counters,
-     "AMD: hardware counters of the GPUs by name, as rates: SQ_WAVES,GRBM_GUI_ACTIVE", "LIST"},
+     "hardware counters of whole GPUs; AMD: as rates, SQ_WAVES,...; NVIDIA: dram__bytes_read.sum,...", "LIST"},
     {"--device-counters-hz", choose_counter_rate, "readings of them a second", "N", "", shows_default("10")},
     heading<Request>(kWhen),
     {"--start-paused", recording_at<&Recording::start_paused>, "record nothing until tacho_resume() or a trigger"},

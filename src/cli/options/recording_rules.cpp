@@ -35,7 +35,9 @@ constexpr Need kNeeds[] = {
        return telemetry.cpu || telemetry.process || telemetry.gpu;
      }},
     {"--device-counters-hz", "--device-counters",
-     [](const TraceRequest& r) { return !r.launch.recording.target.device_counters.empty(); }},
+     [](const TraceRequest& r) {
+       return !r.launch.recording.target.device_counters.empty() || !r.sampled_counters.empty();
+     }},
     {"--rpd-schema", "-f rpd",
      [](const TraceRequest& r) {
        return std::find(r.formats.begin(), r.formats.end(), "rpd") != r.formats.end() || r.output.ends_with(".rpd");

@@ -360,11 +360,10 @@ class Sampled {
   bool timed_ = false, first_ = false, running_ = false, told_ = false;
 };
 
-// Whether the vendor's tools and CUDA number the GPUs alike: by PCI address, and all of them.
+// CUDA then numbers the GPUs as the vendor's tools do: by PCI address, and all of them.
 void number_as_tools_do() {
   unsetenv("CUDA_VISIBLE_DEVICES");
   setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
-  unsetenv("CUDA_INJECTION64_PATH");
 }
 
 // Of those, the ones that the processes use.
@@ -376,7 +375,7 @@ std::vector<size_t> chosen_gpus(const std::vector<vendor::NvidiaDevice>& devices
     if (std::find(used.begin(), used.end(), devices.at(i).uuid) != used.end()) chosen.push_back(i);
   if (!chosen.empty()) return chosen;
   for (size_t i = 0; i < devices.size(); ++i) chosen.push_back(i);
-  if (devices.size() > 1)
+  if (devices.size() > 1 && !request.processes.empty())
     unsure =
         fmt::format("NVIDIA's management library does not tell which GPUs the program uses (it has none, or runs in "
                     "a container): all {} were sampled",
@@ -397,7 +396,8 @@ std::string unit_of(const std::string& dimension) {
 }
 
 void sample_gpus(const SampleRequest& request, launch::SampleSender& sender) {
-  number_as_tools_do();
+  if (!request.processes.empty()) number_as_tools_do();
+  unsetenv("CUDA_INJECTION64_PATH");
   const vendor::NvidiaStatus machine = vendor::inspect_nvidia();
   if (machine.devices.empty()) return sender.none(machine.problem.empty() ? "no NVIDIA GPU" : machine.problem);
   if (machine.counters_refused) return sender.refuse(vendor::kCountersRefused);

@@ -300,6 +300,10 @@ class NvidiaProvider : public Provider {
     return {};
   }
 
+  // unit__what.rollup
+  bool samples(std::string_view counter) const override {
+    return counter.find("__") != std::string_view::npos || counter.find('.') != std::string_view::npos;
+  }
   Result<std::unique_ptr<launch::DeviceSamples>> sample(const SampleRequest& request,
                                                         std::string& none) const override {
     return launch::DeviceSamples::begin([&](launch::SampleSender& sender) { nvidia::sample_gpus(request, sender); },

@@ -113,11 +113,13 @@ inline constexpr uint32_t kWatchGraphs = 256;             ///< rows of graphs
 inline constexpr uint32_t kWatchParts = 8192;             ///< of all graphs
 inline constexpr uint32_t kWatchOtherNodes = UINT32_MAX;  ///< copies, fills, calls of the host, and what has no rows
 
+inline constexpr uint32_t kWatchGone = 2;
+
 /// One program that has libtacho-watch.so.
 struct WatchProcess {
   std::atomic<uint32_t> pid;       ///< 0: free
   std::atomic<uint32_t> domains;   ///< 1 << event::Domain of the runtimes that are watched, and kWatchUnseen
-  std::atomic<uint32_t> ended;     ///< 1: in order
+  std::atomic<uint32_t> ended;     ///< 1: in order; kWatchGone: tacho finds it no more
   char name[16];                   ///< as the kernel knows it
   std::atomic<uint32_t> forks;     ///< children since tacho came to it while it ran: they are not watched
   std::atomic<uint64_t> launches;  ///< of kernels and graphs, but for own_launches

@@ -179,7 +179,7 @@ class RunningWatch {
       const auto known = std::find_if(
           std::begin(segment.table().processes), std::end(segment.table().processes),
           [&](const event::WatchProcess& each) { return each.pid == static_cast<uint32_t>(guest.facts.pid); });
-      const bool in_order = known != std::end(segment.table().processes) && known->ended.load() != 0;
+      const bool in_order = known != std::end(segment.table().processes) && known->ended.load() == 1;
       const std::string who = fmt::format("process {} ({})", guest.facts.pid, guest.facts.name);
       // Not every system shows a status; 0 belongs to an end in order alone.
       const auto status = status_of(guest.facts);

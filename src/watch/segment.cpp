@@ -2,7 +2,9 @@
 #include "watch/segment.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -246,7 +248,8 @@ Result<WatchSegment> WatchSegment::create_at(const std::string& folder) {
 WatchSegment::WatchSegment(WatchSegment&& other) noexcept
     : path_(std::exchange(other.path_, {})),
       file_(std::exchange(other.file_, -1)),
-      table_(std::exchange(other.table_, nullptr)) {}
+      table_(std::exchange(other.table_, nullptr)),
+      seen_running_(other.seen_running_) {}
 
 WatchSegment::~WatchSegment() {
   if (table_ != nullptr) {
@@ -274,6 +277,22 @@ void WatchSegment::note_child_of(uint32_t pid) {
   for (event::WatchProcess& process : table_->processes)
     if (process.pid.load(std::memory_order_acquire) == pid && process.ended.load(std::memory_order_relaxed) == 0)
       process.watched_children.fetch_add(1, std::memory_order_relaxed);
+}
+
+void WatchSegment::note_ends() {
+  for (size_t i = 0; i < event::kWatchProcesses; ++i) {
+    event::WatchProcess& process = table_->processes[i];
+    const uint32_t pid = process.pid.load(std::memory_order_acquire);
+    if (pid == 0) return;
+    if (process.ended.load(std::memory_order_relaxed) != 0) {
+      seen_running_[i] = false;  // another one may get its place
+      continue;
+    }
+    const bool runs = kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH;
+    uint32_t none = 0;
+    if (!runs && seen_running_[i]) process.ended.compare_exchange_strong(none, event::kWatchGone);
+    seen_running_[i] = runs;
+  }
 }
 
 uint64_t WatchSegment::patches_of(uint32_t pid) const {

@@ -1,6 +1,7 @@
 // The table that watched programs fill (event/watch_table.h), on tacho's side: made, read, removed.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -98,6 +99,8 @@ class WatchSegment {
   void set_pid(uint32_t own, uint32_t pid);
   /// A child of that process came while it was watched, and is watched as well. By the numbers that tacho knows.
   void note_child_of(uint32_t pid);
+  /// Notes which programs have ended without saying so: killed, or by _exit, as forked workers end.
+  void note_ends();
   /// Where a process says that its event::WatchPatches are; 0: nowhere. By the number that tacho knows it by.
   uint64_t patches_of(uint32_t pid) const;
   const event::WatchTable& table() const { return *table_; }
@@ -117,6 +120,8 @@ class WatchSegment {
   std::string path_;
   int file_ = -1;  // locked: this table is in use
   event::WatchTable* table_ = nullptr;
+  // Those that ran under the number that they gave: it may be one of another namespace.
+  std::array<bool, event::kWatchProcesses> seen_running_ = {};
 };
 
 }  // namespace tacho::watch

@@ -191,13 +191,14 @@ struct Listening {
 };
 
 // Until the programs' end.
-void follow(const WatchedPrograms& programs, Moments& moments, const WatchOptions& options) {
+void follow(WatchSegment& segment, const WatchedPrograms& programs, Moments& moments, const WatchOptions& options) {
   constexpr int kStepMs = 20;
   double next = options.interval_s;
   for (;;) {
     pollfd wait{programs.descriptor, POLLIN, 0};
     poll(&wait, 1, kStepMs);
     if (programs.ended()) return;
+    segment.note_ends();
     moments.govern();
     if (options.step) options.step();
     if (options.tick && options.interval_s > 0 && moments.seconds() >= next) {
@@ -245,7 +246,8 @@ tl::expected<WatchMoment, LaunchError> watch_table(WatchSegment& segment, const 
   std::unique_ptr<SumKeeper> sums;
   if (!options.sums.empty())
     sums = std::make_unique<SumKeeper>(options.sums, options.title, [&moments] { return moments.now(); });
-  follow(programs, moments, options);
+  follow(segment, programs, moments, options);
+  segment.note_ends();
   if (programs.leave) programs.leave();
   if (pusher) pusher->finish();
   WatchMoment last = moments.now();

@@ -492,6 +492,26 @@ class Cuda(Watch):
         moment, _ = self.watch_cuda("dlsym", "fork", 1000)
         self.assertEqual(self.sums(moment, "kernel"), {"often_1000": 2000})
 
+    def test_workers_that_end_by_exit_and_by_a_signal_have_ended(self):
+        """They do not say so; else they would be counted as running, and each would raise what timing may take."""
+        (self.folder / "workers.py").write_text(
+            "import ctypes, os, signal, time\ncuda = ctypes.CDLL('libcuda.so.1')\n"
+            "def launch(count):\n    made = ctypes.c_void_p()\n    cuda.cuModuleGetFunction(ctypes.byref(made), None, b'often_1000')\n"
+            "    for _ in range(count): cuda.cuLaunchKernel(made, 16, 1, 1, 256, 1, 1, 0, None, None, None)\n"
+            "for end in (lambda: os._exit(0), lambda: os.kill(os.getpid(), signal.SIGKILL)):\n    child = os.fork()\n"
+            "    if child == 0: launch(5); time.sleep(0.3); end()\n    os.waitpid(child, 0)\nlaunch(7)\ntime.sleep(0.5)\n")
+        moment = self.watch("/usr/bin/python3", "workers.py", options=("--interval", "0.1"), env={"LD_LIBRARY_PATH": str(self.DRIVER / "driver")})
+        self.assertEqual([(process["launches"], process["ended"]) for process in moment["processes"]], [(7, True), (5, True), (5, True)])
+        before = [json.loads(line) for line in (self.folder / "w.jsonl").read_text().splitlines()][-2]
+        self.assertEqual([process["ended"] for process in before["processes"]], [False, True, True])
+
+    def test_commands_of_a_script_leave_room_for_its_programs(self):
+        script = f"for i in $(seq 300); do /bin/true; done; {self.DRIVER / 'fake_watched'} dlsym plain 1000 >/dev/null"
+        moment = self.watch("sh", "-c", script, env={"LD_LIBRARY_PATH": str(self.DRIVER / "driver")})
+        self.assertEqual(len(moment["processes"]), 256)
+        self.assertEqual([(process["name"], process["launches"]) for process in moment["processes"] if process["uses_devices"]], [("fake_watched", 1010)])
+        self.assertFalse([note for note in moment["notes"] if "found no room" in note])
+
     def test_a_forked_worker_is_a_process_of_its_own(self):
         program = subprocess.Popen([TACHO, "watch", "-q", "--output-format", "json", "-o", "w.jsonl", "--", self.DRIVER / "fake_steps", "table"], cwd=self.folder,
                                    env={**os.environ, "LD_LIBRARY_PATH": str(self.DRIVER / "driver")}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -501,6 +521,7 @@ class Cuda(Watch):
         moment = json.loads((self.folder / "w.jsonl").read_text().splitlines()[-1])
         self.assertEqual(self.sums(moment, "kernel"), {"often_1000": 620, "seldom_50000": 12})
         self.assertEqual([process["launches"] for process in moment["processes"] if process["pid"] != worker], [132])
+        self.assertEqual([process["ended"] for process in moment["processes"] if process["pid"] != worker], [True])
         self.assertEqual([(process["launches"], process["uses_devices"]) for process in moment["processes"] if process["pid"] == worker], [(500, True)])
 
     def test_contexts_that_go_with_events_pending(self):

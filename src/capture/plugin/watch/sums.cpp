@@ -50,14 +50,37 @@ uint64_t hash_of(std::string_view text) {
   return mixed(hash) | 1;
 }
 
-void register_process() {
-  g_process = &g_no_place;
-  const auto pid = static_cast<uint32_t>(getpid());
+// Whether the place's process has ended and left nothing in it, such as the commands of a script. What is kept names a
+// process by its place.
+bool may_be_used_again(const event::WatchProcess& place) {
+  return !keeps() && place.domains.load(std::memory_order_relaxed) == 0 &&
+         place.launches.load(std::memory_order_relaxed) == 0 &&
+         place.own_launches.load(std::memory_order_relaxed) == 0 && place.bytes.load(std::memory_order_relaxed) == 0;
+}
+
+// A free place for the process, or one that may be used again; nullptr: there is none.
+event::WatchProcess* take_place(uint32_t pid) {
   for (event::WatchProcess& place : g_table->processes) {
     uint32_t none = 0;
-    if (place.pid.load(std::memory_order_relaxed) != 0 ||
-        !place.pid.compare_exchange_strong(none, pid, std::memory_order_acq_rel))
+    if (place.pid.load(std::memory_order_relaxed) == 0 &&
+        place.pid.compare_exchange_strong(none, pid, std::memory_order_acq_rel))
+      return &place;
+  }
+  for (event::WatchProcess& place : g_table->processes) {
+    uint32_t ended = place.ended.load(std::memory_order_acquire);
+    if (ended == 0 || !may_be_used_again(place) ||
+        !place.ended.compare_exchange_strong(ended, 0, std::memory_order_acq_rel))
       continue;
+    place.pid.store(pid, std::memory_order_release);
+    return &place;
+  }
+  return nullptr;
+}
+
+void register_process() {
+  g_process = &g_no_place;
+  if (event::WatchProcess* const found = take_place(static_cast<uint32_t>(getpid()))) {
+    event::WatchProcess& place = *found;
     if (const int file = open("/proc/self/comm", O_RDONLY | O_CLOEXEC); file >= 0) {
       const ssize_t size = read(file, place.name, sizeof place.name - 1);
       place.name[size > 0 && place.name[size - 1] == '\n' ? size - 1 : size > 0 ? size : 0] = '\0';

@@ -145,6 +145,17 @@ class Samples(Sampled):
             self.assertGreater(min(len(self.readings(gpu=0)), len(self.readings(gpu=1))), 40)
             self.assertIn("does not tell which GPUs the program uses", self.query("SELECT text FROM tacho.note")[0][0])
 
+    def test_a_gpu_that_cannot_be_sampled(self):
+        program = self.sleeper()
+        two = {"FAKE_GPU_COUNT": "2", "FAKE_PM_REFUSES": "0:43"}
+        self.sample(program, "--pmc", BYTES, machine=two)
+        self.assertEqual(self.query('SELECT "index" FROM tacho.device'), [["1"]])
+        self.assertIn("GPU 0 (NVIDIA Stand-in) cannot be sampled: MIG is on", str(self.query("SELECT text FROM tacho.note")))
+        # One that the program uses has to be.
+        self.one_sentence(self.sample(program, "--pmc", BYTES, machine={**two, "TACHO_NVML": str(NVML), "SMI_USER": f"{program.pid}:0"}, code=1), "MIG is on")
+        self.sample(program, "--pmc", BYTES, machine={**two, "TACHO_NVML": str(NVML), "SMI_USER": f"{program.pid}:1"})
+        self.assertEqual(self.query("SELECT count(*) FROM tacho.note"), [["0"]])
+
     def test_the_interval_goes_to_the_gpu(self):
         for text, nanoseconds in (("100us", 100_000), ("1s", 1_000_000_000), ("0.5ms", 500_000)):
             log = self.folder / "log"

@@ -5,6 +5,7 @@
  * begins anew. One process at a time may sample a GPU where FAKE_PM_LOCK names a file.
  *   FAKE_PM_FULL=N  the buffer of less than 64 MiB is full from the Nth decode on
  *   FAKE_PM_SKIP=N  samples N and N+1 never come
+ *   FAKE_PM_REFUSES=GPU:CODE  that GPU cannot be sampled
  *   FAKE_PM_LOG=FILE  a line for each configuration: interval, trigger and buffer */
 #include <fcntl.h>
 #include <math.h>
@@ -129,6 +130,8 @@ EXPORT int cuptiPmSamplingGetCounterAvailability(struct PAvailable* p) {
 EXPORT int cuptiPmSamplingEnable(struct PEnabled* p) {
   if (fake_fails("pm_enable")) return fake_fails("pm_enable");
   struct Sampler* const s = &g_samplers[p->device];
+  const char* const refuses = getenv("FAKE_PM_REFUSES");
+  if (refuses && (size_t)atol(refuses) == p->device) return atoi(strchr(refuses, ':') + 1);
   if (s->on) return 7;
   memset(s, 0, sizeof *s);
   s->lock = getenv("FAKE_PM_LOCK") ? open(getenv("FAKE_PM_LOCK"), O_RDWR | O_CREAT, 0600) : -1;

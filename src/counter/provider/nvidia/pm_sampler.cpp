@@ -149,6 +149,10 @@ class Sampled {
   Sampled(const PmLibrary& library, const SampleRequest& request, const vendor::NvidiaDevice& device, size_t ordinal)
       : library_(library), request_(request), device_(device), ordinal_(ordinal) {}
 
+  ~Sampled() { disable(); }
+  Sampled(const Sampled&) = delete;
+  Sampled& operator=(const Sampled&) = delete;
+
   launch::SampledDevice facts() const {
     return {static_cast<int>(ordinal_), device_.name, "NVIDIA",
             fmt::format("sm_{}{}", device_.capability_major, device_.capability_minor), device_.uuid};
@@ -218,16 +222,14 @@ class Sampled {
 
   void stop(uint32_t number, launch::SampleSender& sender) {
     if (sampler_ == nullptr) return;
-    pm::PmObject parameters{};
-    parameters.sampler = sampler_;
     if (running_) {
-      ask(library_.stop, parameters);
+      pm::PmObject stop{};
+      stop.sampler = sampler_;
+      ask(library_.stop, stop);
       take(number, sender);
     }
     running_ = false;
-    parameters.sampler = sampler_;
-    ask(library_.disable, parameters);
-    sampler_ = nullptr;
+    disable();
     if (lost_ != 0) sender.lost(lost_);
     if (!clock_.empty()) sender.clock_error(number, clock_.error());
     sender.property(fmt::format("gpu{}.clock", ordinal_),
@@ -281,6 +283,12 @@ class Sampled {
     return {};
   }
 
+  void disable() {
+    pm::PmObject parameters{};
+    parameters.sampler = std::exchange(sampler_, nullptr);
+    if (parameters.sampler != nullptr) ask(library_.disable, parameters);
+  }
+
   int initialize_image() {
     pm::PmImageInitialize fresh{};
     fresh.sampler = sampler_;
@@ -322,13 +330,11 @@ class Sampled {
   void begin_anew(int code, launch::SampleSender& sender) {
     if (code != 0 && code != kOutOfMemory) return end(code, sender);
     tell_once(sender, "the GPU's buffer of samples was full, and sampling began anew with a larger one");
-    pm::PmObject parameters{};
-    parameters.sampler = sampler_;
-    ask(library_.stop, parameters);
-    parameters.sampler = sampler_;
-    ask(library_.disable, parameters);
-    sampler_ = nullptr;
+    pm::PmObject stop{};
+    stop.sampler = sampler_;
+    ask(library_.stop, stop);
     running_ = false;
+    disable();
     buffer_ = std::min(2 * buffer_, kMostBuffer);
     Status again = configure();
     if (again) again = start();
@@ -366,21 +372,45 @@ void number_as_tools_do() {
   setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
 }
 
-// Of those, the ones that the processes use.
-std::vector<size_t> chosen_gpus(const std::vector<vendor::NvidiaDevice>& devices, const SampleRequest& request,
-                                std::string& unsure) {
-  std::vector<size_t> chosen;
-  const std::vector<std::string> used = vendor::nvml_gpus_of(request.processes);
+// Of those, the ones that the processes use; all where that is not known.
+struct Chosen {
+  std::vector<size_t> gpus;
+  bool known = false;
+};
+Chosen choose(const std::vector<vendor::NvidiaDevice>& devices, const std::vector<pid_t>& processes) {
+  Chosen chosen;
+  const std::vector<std::string> used = vendor::nvml_gpus_of(processes);
   for (size_t i = 0; i < devices.size(); ++i)
-    if (std::find(used.begin(), used.end(), devices.at(i).uuid) != used.end()) chosen.push_back(i);
-  if (!chosen.empty()) return chosen;
-  for (size_t i = 0; i < devices.size(); ++i) chosen.push_back(i);
-  if (devices.size() > 1 && !request.processes.empty())
-    unsure =
-        fmt::format("NVIDIA's management library does not tell which GPUs the program uses (it has none, or runs in "
-                    "a container): all {} were sampled",
-                    devices.size());
+    if (std::find(used.begin(), used.end(), devices.at(i).uuid) != used.end()) chosen.gpus.push_back(i);
+  chosen.known = !chosen.gpus.empty();
+  for (size_t i = 0; i < devices.size() && !chosen.known; ++i) chosen.gpus.push_back(i);
   return chosen;
+}
+
+// Sets up the chosen ones. Of all that there are, those that cannot be sampled are left out with a note.
+Result<std::vector<std::unique_ptr<Sampled>>> open_all(const PmLibrary& library, const SampleRequest& request,
+                                                       const std::vector<vendor::NvidiaDevice>& devices,
+                                                       std::vector<std::string>& notes) {
+  const Chosen chosen = choose(devices, request.processes);
+  if (!chosen.known && devices.size() > 1 && !request.processes.empty())
+    notes.emplace_back(
+        "NVIDIA's management library does not tell which GPUs the program uses (it uses none yet, or runs in a "
+        "container): all that can be were sampled");
+  std::vector<std::unique_ptr<Sampled>> gpus;
+  Status refused;
+  for (const size_t i : chosen.gpus) {
+    auto gpu = std::make_unique<Sampled>(library, request, devices.at(i), i);
+    if (Status ready = gpu->open(); ready) {
+      gpus.push_back(std::move(gpu));
+    } else if (chosen.known) {
+      return fail_with(std::move(ready));
+    } else {
+      notes.push_back(ready.error().message);
+      if (refused) refused = std::move(ready);
+    }
+  }
+  if (gpus.empty()) return fail_with(std::move(refused));
+  return gpus;
 }
 
 }  // namespace
@@ -408,14 +438,12 @@ void sample_gpus(const SampleRequest& request, launch::SampleSender& sender) {
   initialize.size = sizeof initialize;
   if (const int code = library->initialize(&initialize); code != 0)
     return sender.refuse(fmt::format("CUPTI does not start: {}", reason_for(*library, code)));
-  std::string unsure;
-  std::vector<std::unique_ptr<Sampled>> gpus;
+  std::vector<std::string> notes;
+  const auto opened = open_all(*library, request, machine.devices, notes);
+  if (!opened) return sender.refuse(opened.error().message);
+  const std::vector<std::unique_ptr<Sampled>>& gpus = *opened;
   std::vector<launch::SampledDevice> devices;
-  for (const size_t i : chosen_gpus(machine.devices, request, unsure)) {
-    gpus.push_back(std::make_unique<Sampled>(*library, request, machine.devices.at(i), i));
-    if (const Status ready = gpus.back()->open(); !ready) return sender.refuse(ready.error().message);
-    devices.push_back(gpus.back()->facts());
-  }
+  for (const std::unique_ptr<Sampled>& gpu : gpus) devices.push_back(gpu->facts());
   std::vector<launch::SampledMetric> metrics;
   for (const std::string& metric : request.counters) {
     const MetricInfo info = gpus.front()->host().about(metric);
@@ -423,7 +451,7 @@ void sample_gpus(const SampleRequest& request, launch::SampleSender& sender) {
   }
   sender.ready(devices, metrics);
   if (!sender.wait_for_start()) return;
-  if (!unsure.empty()) sender.note(unsure);
+  for (const std::string& note : notes) sender.note(note);
   sender.property("interval_ns", fmt::format("{}", request.interval_ns));
   for (const std::unique_ptr<Sampled>& gpu : gpus)
     if (const Status begun = gpu->start(); !begun) sender.note(begun.error().message);

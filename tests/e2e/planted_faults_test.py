@@ -61,6 +61,16 @@ class Operators(Planted):
                             "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize256x128x64", 2 * 256 * 131072 * 512 / file.gpu.bf16 / 0.08 * 1e6)
         self.below(plant, " workgroups for ")
 
+    def test_few_workgroups_within_a_healthy_operator(self):
+        # The operator as a whole reaches its roof's half: the other kernel may be blamed nevertheless.
+        def plant(file):
+            with file.op("aten::mm", [[8192, 8192], [8192, 8192]], [BF16, BF16]):
+                roof = 2 * 8192 ** 3 / file.gpu.bf16 * 1e6
+                file.kernel("Cijk_Ailk_Bljk_BBS_BH_MT256x256x64_" if file.gpu.hip else "sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64",
+                            roof / 0.75, 64 * file.gpu.units)
+                file.kernel("splitKreduce_kernel<32, 16, int, float, __nv_bfloat16>", roof / 2, 8)
+        self.names(self.layer(plant), "small-grids", said=["splitKreduce_kernel"])
+
     def test_a_last_wave_that_fills_little(self):
         for share in (0.33, 0.22):
             self.below(lambda file, share=share: file.mm(4096, 4096, 4096, share=share, groups=file.gpu.units + 4), "in the last round")

@@ -33,6 +33,8 @@ using analysis::OperatorShare;
 using analysis::OperatorTree;
 using event::Table;
 
+constexpr double kPartOfRow = 0.3;
+
 std::string time_text(double ns) {
   return report::format_duration(ns);
 }
@@ -55,7 +57,10 @@ void below_roof(const trace::Trace& trace, const Efficiency& efficiency, Operato
     const double below = row.compute_bound ? kLowCompute : kLowMemory,
                  healthy = row.compute_bound ? kHealthyCompute : kHealthyMemory;
     if (*row.percent >= healthy) {
-      for (const OperatorsKernel& each : row.of_kernels) out.near_peak[static_cast<size_t>(each.kernel)] = true;
+      // A kernel that is a small part of it may be far from any peak.
+      for (const OperatorsKernel& each : row.of_kernels)
+        if (static_cast<double>(each.ns) > kPartOfRow * static_cast<double>(row.ns))
+          out.near_peak[static_cast<size_t>(each.kernel)] = true;
       continue;
     }
     std::vector<RoofCause> causes = causes_of(trace, row, efficiency.units);

@@ -236,6 +236,13 @@ class Operators(Planted):
             file.bmm(self.HEADS, 1024, 1024, 64)
         self.names(self.layer(over_rows))
 
+    def test_an_activation_of_many_kernels(self):
+        def gelu(names):
+            return self.layer(lambda file: [file.elementwise(f"aten::{name}", [8192, 4096]) for name in names])
+        self.names(gelu(("pow", "mul", "add", "mul", "tanh", "add", "mul", "mul")), "elementwise-rows",
+                   said=["GPU 0 ran in 60 rows of four to eight"])
+        self.names(gelu(("gelu", "mul")))
+
     def test_numbers_of_64_bits(self):
         def product(file):
             with file.op("aten::mm", [[2048, 2048], [2048, 2048]], ["double", "double"]):
@@ -278,7 +285,8 @@ class Operators(Planted):
                                             12 * 1024 * hidden / file.gpu.bandwidth / 0.8 * 1e6, 1024)
             return self.trained("after", plant)
         adamw = ("mul_", "lerp_", "mul_", "addcmul_", "sqrt", "div", "add_", "addcdiv_")
-        self.names(steps(adamw, 4096), "single-tensor-optimizer", said=["Optimizer.step#AdamW.step", "in 10 steps, 320 kernels each"])
+        self.names(steps(adamw, 4096), "single-tensor-optimizer", said=["Optimizer.step#AdamW.step", "in 10 steps, 320 kernels each"],
+                   also=["elementwise-rows"])
         self.names(steps(("_fused_adamw_",), 4096))
 
     def test_an_input_that_is_not_contiguous(self):
@@ -402,7 +410,7 @@ class Host(Planted):
                     with file.op("aten::add_", [[512], [512], []], [FLOAT, FLOAT, "Scalar"], ["", "", "1"]):
                         file.kernel("void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>", 2.0, 1)
         self.names(self.trained("after", plant, layers=1), "tiny-kernels", said=["vectorized_elementwise_kernel"],
-                   also=["launch-bound", "small-grids", "queued-gaps", "single-tensor-optimizer"])
+                   also=["launch-bound", "small-grids", "queued-gaps", "single-tensor-optimizer", "elementwise-rows"])
 
     def test_recompilations(self):
         def plant(file, number):
@@ -482,7 +490,8 @@ class Host(Planted):
                     for name in ("mul_", "lerp_", "addcmul_", "sqrt", "div", "add_", "addcdiv_"):
                         with file.op(f"aten::{name}", [[1024]], [FLOAT]):
                             file.kernel(f"void at::native::vectorized_elementwise_kernel<4, at::native::{name}_functor<float>>", 1.6, 1)
-        self.names(self.trained("after", plant), "tiny-kernels", "single-tensor-optimizer", also=["launch-bound", "small-grids", "queued-gaps"])
+        self.names(self.trained("after", plant), "tiny-kernels", "single-tensor-optimizer",
+                   also=["launch-bound", "small-grids", "queued-gaps", "elementwise-rows"])
 
     def test_a_collective_that_nothing_hides(self):
         def plant(file, number):

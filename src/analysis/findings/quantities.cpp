@@ -137,6 +137,10 @@ constexpr Quantity kQuantities[] = {
     {"tiny-kernel-time", "Their own time", "ns", kDevice},
     {"tiny-gap-time", "Idle while the host launched them", "ns", kDevice},
     {"tiny-kernel", "Most frequent of them", "word", kDevice},
+    {"elementwise-rows", "Rows of elementwise kernels", "count", kDevice},
+    {"elementwise-kernels", "Elementwise kernels in rows", "count", kDevice},
+    {"elementwise-time", "Time of elementwise kernels in rows", "ns", kDevice},
+    {"elementwise-saved", "Of it, what one kernel for each row would save", "ns", kDevice},
     {"copies", "Copies between host and device", "count", kDevice},
     {"copy-time", "Copies' durations added up", "ns", kDevice},
     {"copy-bytes", "Bytes copied", "bytes", kDevice},
@@ -377,6 +381,11 @@ void fill_kernels(Filler& fill, const trace::Trace& trace, bool tied, const Devi
   fill.time("kernel-sum", device.kernel_sum);
   fill.time("kernel-time", device.kernel_time);
   fill.mean("kernel-mean", device.kernel_sum, device.kernels);
+  fill.count("elementwise-rows", device.elementwise_rows);
+  fill.count("elementwise-kernels", device.elementwise_kernels);
+  fill.time("elementwise-time", device.elementwise_time);
+  fill.time("elementwise-saved", device.elementwise_saved);
+  fill.spans("elementwise", device.elementwise_worst);
   if (tied) {
     fill.mean("launch-call-mean", device.launch_calls, device.launched);
     fill.count("launched-kernels", device.launched);

@@ -111,6 +111,10 @@ struct ProcessState {
 struct QueueState {
   int64_t kernel_time = 0, last_start = 0, last_end = INT64_MIN;
   bool paired = false;  // the last kernel is counted as one that could have run beside another
+  struct ElementwiseRow {
+    int64_t kernels = 0, time = 0, first = 0, longest = 0, start = 0, end = 0;
+  };
+  ElementwiseRow row;
 };
 
 struct KernelSum {  // on one device
@@ -200,9 +204,13 @@ struct DeviceState {
   }
 };
 
+// Copies have findings of their own: they neither belong to a row nor end it.
+enum class Elementwise : uint8_t { kNotLooked, kNo, kYes, kCopy };
+
 struct KernelFacts {
   int32_t groups = kNotLooked;  // workgroups; -1 = unknown
   uint8_t collective = 2;       // 2 = not looked up
+  Elementwise elementwise = Elementwise::kNotLooked;
   bool launched = false;
   static constexpr int32_t kNotLooked = -2;
 };
@@ -678,6 +686,45 @@ class Watch {
     return known == 1;
   }
 
+  Elementwise elementwise(size_t kernel) {
+    Elementwise& known = kernels_[kernel].elementwise;
+    if (known != Elementwise::kNotLooked) return known;
+    const std::string_view name = trace_.text(Table::kKernel, static_cast<int64_t>(kernel), column::Kernel::name);
+    const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+    if (!has("at::native::") || !has("elementwise_kernel") || has("FillFunctor"))
+      known = Elementwise::kNo;
+    else
+      known = has("direct_copy") ? Elementwise::kCopy : Elementwise::kYes;
+    return known;
+  }
+
+  // A row grows while elementwise kernels that take a quarter to four times as long as its first follow each other.
+  static void add_to_row(DeviceActivity& out, QueueState& queue, int64_t track, bool elementwise, int64_t start,
+                         int64_t duration) {
+    constexpr int64_t kLeast = 4, kMost = 8;
+    QueueState::ElementwiseRow& row = queue.row;
+    if (row.kernels > 0 &&
+        (!elementwise || row.kernels == kMost || duration > 4 * row.first || 4 * duration < row.first)) {
+      if (row.kernels >= kLeast) {
+        ++out.elementwise_rows;
+        out.elementwise_kernels += row.kernels;
+        add_saturating(out.elementwise_time, row.time);
+        const int64_t saved = std::max<int64_t>(row.time - row.longest - row.longest / 2, 0);
+        add_saturating(out.elementwise_saved, saved);
+        out.elementwise_worst.add({row.start, row.end, saved, track, 0});
+      }
+      row = {};
+    }
+    if (!elementwise) return;
+    if (row.kernels++ == 0) {
+      row.first = duration;
+      row.start = start;
+    }
+    row.end = start + duration;
+    add_saturating(row.time, duration);
+    row.longest = std::max(row.longest, duration);
+  }
+
   void kernel(DeviceState& device, ProcessState& process, const walk::RowSlice& slice, size_t i,
               const LaunchingCall* call, bool own_launch, int64_t launch_gap) {
     const int64_t start = slice.start[i], duration = slice.duration[i], end = start + duration;
@@ -693,6 +740,8 @@ class Watch {
 
     QueueState& queue = device.queues[slice.track];
     add_saturating(queue.kernel_time, duration);
+    if (const Elementwise kind = elementwise(at); kind != Elementwise::kCopy)
+      add_to_row(out, queue, slice.track, kind == Elementwise::kYes, start, duration);
     add_saturating(device.all_kernel_sum, duration);
     // Ready while a kernel of another queue ran, and begun when that had ended; two at once, so that none counts twice.
     bool paired = false;
@@ -891,6 +940,7 @@ class Watch {
       out.waited_in = state->waits.most(trace_);
       out.copied_in = state->copy_calls.most(trace_);
       out.overlap = state->all_kernel_sum - state->all_kernel_union;
+      for (auto& [track, queue] : state->queues) add_to_row(out, queue, track, false, 0, 0);
       for (const auto& [track, queue] : state->queues)
         if (queue.kernel_time >= state->all_kernel_sum / 10 && queue.kernel_time > 0) ++out.streams;
       out_.devices.push_back(std::move(out));

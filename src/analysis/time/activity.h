@@ -92,6 +92,12 @@ struct DeviceActivity {
   int64_t long_launched = 0, waited_launches = 0;
   Worst waited_worst;
 
+  /// Rows of four to eight elementwise kernels of PyTorch that ran one after the other on a queue, with nothing but
+  /// copies between, and took similarly long: how many rows and kernels, their time, and that without one and a half
+  /// times the longest of each row, about what one kernel with all of the row's work takes.
+  int64_t elementwise_rows = 0, elementwise_kernels = 0, elementwise_time = 0, elementwise_saved = 0;
+  Worst elementwise_worst;
+
   int64_t copies = 0, copy_sum = 0, copy_bytes = 0;  ///< between host and device
   int64_t exposed_copy = 0;                          ///< they ran, and nothing else did
   Worst exposed_worst;

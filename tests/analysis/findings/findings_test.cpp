@@ -518,6 +518,27 @@ TEST(Findings, SmallGrids) {
   expect_state(run(50, 8), "small-grids", "silent");
 }
 
+TEST(Findings, ElementwiseRows) {
+  const auto run = [](int length, const char* name, int64_t last = 50 * kUs) {
+    Planted planted;
+    for (int i = 0; i < 40; ++i) {
+      planted.launch(100 * kUs, {.name = "gemm"});
+      for (int k = 0; k < length; ++k) planted.launch(k + 1 == length ? last : 50 * kUs, {.name = name});
+    }
+    return planted.find();
+  };
+  const char* const elementwise = "void at::native::vectorized_elementwise_kernel<4, at::native::MulFunctor<float>>";
+  const Findings found = run(6, elementwise);
+  expect_state(found, "elementwise-rows", "possible");
+  EXPECT_NE(finding_of(found, "elementwise-rows")->sentence.find("240 elementwise kernels on GPU 0 ran in 40 rows"),
+            std::string::npos)
+      << finding_of(found, "elementwise-rows")->sentence;
+  EXPECT_NEAR(static_cast<double>(finding_of(found, "elementwise-rows")->saves->second), 40 * 225e3, 1e4);
+  expect_state(run(3, elementwise), "elementwise-rows", "silent");
+  expect_state(run(6, "triton_poi_fused_mul_0"), "elementwise-rows", "silent");
+  expect_state(run(4, elementwise, 300 * kUs), "elementwise-rows", "silent");  // the last is no part of a row
+}
+
 TEST(Findings, LowOccupancy) {
   const auto run = [](int64_t registers, const char* architecture) {
     Machine machine;

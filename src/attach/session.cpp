@@ -304,7 +304,7 @@ class Session {
   // Says of which processes the end was not the program's.
   void tell_other_programs() {
     for (const Guest& guest : guests_)
-      if (guest.is_gone() && has_memory(guest.facts.pid))
+      if (!guest.outside && guest.is_gone() && has_memory(guest.facts.pid))
         result_.warnings.push_back(fmt::format("process {} began to run another program (exec) while tacho was "
                                                "attached: tacho's library went with the one before",
                                                guest.facts.pid));

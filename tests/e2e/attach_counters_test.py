@@ -1,5 +1,6 @@
 """`tacho attach --pmc`: counters of whole GPUs beside a program that runs, on a stand-in for CUPTI's PM sampling
 (fake_gpu/pm.c: sample n has 1000000 + n bytes and 2000 + n instructions, and ends n + 1 intervals after sampling began)."""
+import json
 import os
 import pathlib
 import signal
@@ -62,6 +63,17 @@ class Samples(Sampled):
     def test_shares_and_rates_have_their_units(self):
         self.sample(self.sleeper(), "--pmc", f"{BYTES}.per_second,dram__throughput.avg.pct_of_peak_sustained_elapsed")
         self.assertEqual(self.query("SELECT unit FROM tacho.counter ORDER BY id"), [["B/s"], ["%"]])
+
+    def test_other_formats_have_them(self):
+        self.sample(self.sleeper(), "--pmc", f"{BYTES},{INSTRUCTIONS}", machine={"FAKE_GPU_COUNT": "2"})
+        readings = [reading for gpu in (0, 1) for counter in (BYTES, INSTRUCTIONS) for reading in self.readings(counter, gpu)]
+        self.run_command(TACHO, "export", "a.tacho", "-f", "json", "-o", "a.json")
+        events = [event for event in json.loads((self.folder / "a.json").read_text())["traceEvents"] if event["ph"] == "C"]
+        self.assertEqual(sorted(event["args"]["value"] for event in events), sorted(value for _, value in readings))
+        self.assertEqual({event["name"] for event in events},
+                         {f"{BYTES} Agent 1 (B)", f"{BYTES} Agent 2 (B)", f"{INSTRUCTIONS} Agent 1", f"{INSTRUCTIONS} Agent 2"})
+        self.assertEqual(self.query("SELECT DISTINCT deviceType, deviceId, monitorType FROM rocpd_monitor ORDER BY 2, 3"),
+                         [["gpu", str(gpu), counter] for gpu in (0, 1) for counter in (BYTES, INSTRUCTIONS)])
 
     def test_nothing_enters_the_program(self):
         program = self.start(attach_test.THREADS, "3")

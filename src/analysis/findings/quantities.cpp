@@ -189,7 +189,9 @@ constexpr Quantity kQuantities[] = {
     {"slowed-lost", "What they take longer", "ns", kDevice},
     {"slowed-factor", "How many times as long they take", "word", kDevice},
     {"slowed-clock", "How far the clock would have fallen", "%", kDevice},
-    {"slowed-kinds", "Launches with the same shapes that take longer", "count", kDevice},
+    {"slowed-kinds", "Equal launches that take longer", "count", kDevice},
+    {"slowed-compared", "What was compared", "word", kDevice},
+    {"slowed-unsure", "the trace has no shapes that show that the work is the same", "reason", kDevice},
     {"slowed-others", "What the other kernels do", "word", kDevice},
     {"memory-used", "Most memory in use", "bytes", kDevice},
     {"memory", "Memory of the device", "bytes", kDevice},
@@ -500,6 +502,7 @@ void fill_slow(Filler& fill, std::span<const SlowStretch> all, size_t number, co
       std::find_if(all.begin(), all.end(), [&](const SlowStretch& each) { return each.device == number; });
   const bool any = found != all.end() && device.clock_readings == 0;
   fill.time("slowed-lost", any ? found->lost : 0);
+  fill.perhaps("slowed-unsure", any && !found->shapes);
   if (!any) return;
   const auto at = [&](int64_t ns) { return report::format_duration(static_cast<double>(ns - origin)); };
   fill.word("slowed-when", found->to_the_end ? fmt::format("from {} on", at(found->from))
@@ -508,6 +511,7 @@ void fill_slow(Filler& fill, std::span<const SlowStretch> all, size_t number, co
   fill.word("slowed-factor", fmt::format("{:.2f}", found->factor));
   fill.exact("slowed-clock", 100 * (1 - 1 / found->factor));
   fill.count("slowed-kinds", found->kinds);
+  fill.word("slowed-compared", found->shapes ? "the same launches and shapes" : "the same launches");
   fill.word("slowed-others", found->same == 0   ? std::string()
                              : found->same == 1 ? std::string("; another takes as long as before")
                                                 : fmt::format("; {} others take as long as before", found->same));

@@ -33,6 +33,7 @@ constexpr size_t kJudged = 256;        // kinds, the costliest
 constexpr int64_t kShortest = 4'000;   // ns: shorter kernels are mostly latency
 constexpr double kLeastFactor = 1.08, kMostFactor = 3;
 constexpr int64_t kLeastKinds = 3;
+constexpr int64_t kOften = 3;        // launches of a kind that say that the work is another one
 constexpr int64_t kLeastPairs = 12;  // of launches of one kind, one inside and one outside of the stretch
 
 double median(std::vector<double>& values) {
@@ -130,6 +131,7 @@ class StretchSearch {
     std::array<double, kParts> spent{};      // ns of them
     // In and out of the stretch that was compared last:
     double inside = 0, outside = 0, spent_inside = 0;
+    bool fresh = false;  // it was launched inside alone
     int64_t pairs = 0;   // of launches on both sides
     bool known = false;  // there are launches on both sides
     bool clear = false;  // nearly all launches inside take longer than nearly all outside
@@ -219,6 +221,7 @@ class StretchSearch {
       if (in) kind.spent_inside += kind.spent[i];
     }
     kind.pairs = std::min(launches_inside, launches_outside);
+    kind.fresh = launches_outside == 0 && launches_inside >= kOften;
     kind.known = kind.pairs > 0;
     kind.clear = false;
     if (!kind.known) return;
@@ -236,10 +239,13 @@ class StretchSearch {
   std::optional<SlowStretch> judge(size_t from, size_t to) {
     for (Kind& kind : kinds_) compare(kind, from, to);
     std::vector<std::pair<double, double>> factors;
-    double compared = 0, whole = 0, between = 0;
+    double compared = 0, whole = 0, between = 0, with_shapes = 0;
+    int64_t known = 0, fresh = 0;
     for (const Kind& kind : kinds_) {
       whole += kind.spent_inside;
       if (kind.known) compared += kind.spent_inside;
+      known += kind.known ? 1 : 0;
+      fresh += kind.fresh ? 1 : 0;
       if (kind.clear) factors.emplace_back(kind.factor(), kind.spent_inside);
     }
     if (factors.empty()) return std::nullopt;
@@ -262,6 +268,7 @@ class StretchSearch {
         const double middle = std::sqrt(kind.inside * kind.outside);
         for (size_t i = 0; i < from; ++i)
           if (kind.launches[i] > 0) (kind.median[i] > middle ? slow_before : fast_before) += kind.launches[i];
+        if (kind.what != 0) with_shapes += kind.spent_inside;
         agreeing_.push_back(&kind);
       } else if (std::abs(kind.factor() - 1) <= tolerance) {
         ++out.same;
@@ -274,9 +281,10 @@ class StretchSearch {
     }
     const bool together = out.kinds >= kLeastKinds && pairs >= kLeastPairs && names.size() >= 2 &&
                           out.factor <= kMostFactor && slower >= 0.25 * compared && slower >= 2 * between &&
-                          against <= 0.15 * compared && compared >= 0.7 * whole && fast_before >= kLeastPairs &&
-                          fast_before >= 4 * slow_before;
+                          against <= 0.15 * compared && compared >= 0.7 * whole && 8 * fresh <= known &&
+                          fast_before >= kLeastPairs && fast_before >= 4 * slow_before;
     if (!together) return std::nullopt;
+    out.shapes = 2 * with_shapes > slower;
     out.time = std::llround(slower);
     out.lost = std::llround(lost);
     out.compared = std::llround(compared);

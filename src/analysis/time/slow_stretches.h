@@ -20,6 +20,7 @@ struct SlowStretch {
   size_t device = 0;               ///< DeviceNumbers::device()
   int64_t track = 0;               ///< one of its tracks, row of table track
   int64_t from = 0, to = 0;        ///< ns
+  bool shapes = false;             ///< most of them are known to have the same shapes
   bool to_the_end = false;         ///< no kernel that tells is behind it
   double factor = 1;               ///< by which the kernels take longer, the median
   int64_t kinds = 0;               ///< kernels that take longer by this factor, one for each launch and shapes

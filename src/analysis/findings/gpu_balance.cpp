@@ -67,7 +67,8 @@ GpuBalance gpu_balance(const trace::Trace& trace, const Activity& activity) {
   }
   // Each run joins the first job whose runs it all belongs with.
   std::vector<std::vector<const MergedRun*>> jobs;
-  for (const auto& [number, run] : runs) {
+  for (const auto& each : runs) {
+    const MergedRun& run = each.second;
     if (run.gpus.empty()) continue;
     const auto job = std::find_if(jobs.begin(), jobs.end(), [&](const auto& of) {
       return std::all_of(of.begin(), of.end(), [&](const MergedRun* other) { return one_job(run, *other); });

@@ -114,6 +114,36 @@ class JsonRoundTrip(FieldCase):
                     self.assertTrue(a == b or None not in (a, b) and abs(a - b) <= apart, (words, mine, its))
         return {table: {"rows": len(every)} for table, every in before.items()}
 
+    def threads(self, path):
+        """Of each thread with calls or ranges its process's and its own number, and its name."""
+        return sorted(self.query(path, "SELECT DISTINCT p.pid, t.tid, t.name FROM (SELECT track FROM tacho.api UNION SELECT track FROM tacho.marker) r "
+                                 "JOIN tacho.track k ON k.id = r.track JOIN tacho.thread t ON t.id = k.thread JOIN tacho.process p ON p.id = t.process"))
+
+    def test_threads(self):
+        """Those of number 0 or of no process get numbers of their own in the file; lines of GPUs' work are no threads."""
+        def host(name, ts, tid, pid=900):
+            return {"ph": "X", "name": name, "cat": "cpu_op", "ts": ts, "dur": 10, "pid": pid, "tid": tid}
+        path = self.written("threads.json", [
+            {"ph": "M", "name": "thread_name", "pid": 900, "tid": 900, "args": {"name": "main"}},
+            {"ph": "M", "name": "thread_name", "pid": 900, "tid": 902, "args": {"name": "reader"}},
+            {"ph": "M", "name": "thread_name", "pid": 900, "tid": 77, "args": {"name": "stream 77"}},
+            {"ph": "M", "name": "thread_name", "pid": 900, "tid": 903, "args": {"name": "Kernel queue"}},
+            host("a", 10, 900), host("b", 20, 901), host("c", 30, 902), host("d", 40, 0), host("e", 50, 0, -1), host("f", 60, 903)])
+        wanted = [[-1, 0, ""], [900, 0, ""], [900, 900, "main"], [900, 901, ""], [900, 902, "reader"], [900, 903, "Kernel queue"]]
+        self.assertEqual(self.threads(path), wanted)
+        self.tacho("export", "-f", "json", "-o", "r.json", "--overwrite", path)
+        self.assertEqual([row[:2] for row in self.threads(self.folder / "r.json")], [row[:2] for row in wanted])
+        self.assertLessEqual({"main", "reader", "Kernel queue"}, {name for _, _, name in self.threads(self.folder / "r.json")})
+        for one in (path, self.folder / "r.json"):
+            self.assertEqual(self.query(one, "SELECT count(*) FROM tacho.thread"), [[6]])
+
+    def test_lines_of_kernels_become_no_threads(self):
+        path = DATA / "traces" / "rocprofv3_gfx950_results.json.gz"
+        if not path.exists():
+            self.skipTest(f"no {path}")
+        self.tacho("export", "-f", "json", "-o", "r.json", "--overwrite", path)
+        self.assertEqual(self.query(self.folder / "r.json", "SELECT count(*) FROM tacho.thread"), [[0]])
+
     def test_the_case_of_the_field(self):
         tables = self.check(FILES / "json_roundtrip_source.json")
         self.assertEqual((tables["dispatch"]["rows"], tables["copy"]["rows"]), (62, 1))

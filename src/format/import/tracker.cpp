@@ -78,6 +78,11 @@ void ImportTracker::name_thread(int64_t track, int64_t name) {
   if (found != threads_.end()) writer_.update(Table::kThread, found->second, column::Thread::name, name);
 }
 
+void ImportTracker::number_thread(int64_t track, int64_t tid) {
+  const auto found = threads_.find(track);
+  if (found != threads_.end()) writer_.update(Table::kThread, found->second, column::Thread::tid, tid);
+}
+
 int64_t ImportTracker::device(int64_t index, ScopeId scope) {
   const auto [found, fresh] = devices_.try_emplace({scope, index}, 0);
   if (fresh)

@@ -58,6 +58,8 @@ class ImportTracker {
   /// Names the thread of a line that thread_track() returned.
   void name_thread(int64_t track, std::string_view name);
   void name_thread(int64_t track, int64_t name);  // a row of string
+  /// The thread has this number, whatever it is called in the file.
+  void number_thread(int64_t track, int64_t tid);
 
   /// "GPU 3" until describe() tells more, before or after.
   int64_t device(int64_t index, ScopeId scope = 0);

@@ -162,6 +162,22 @@ int64_t gpu_of_name(std::string_view name) {
   return whole ? number : kUnknown;
 }
 
+bool thread_of_name(std::string_view& text, int64_t& tid) {
+  constexpr std::string_view kWord = "THREAD ";
+  if (!text.starts_with(kWord)) return false;
+  const char* const end = text.data() + text.size();
+  int64_t index = 0, number = 0;
+  const auto place = std::from_chars(text.data() + kWord.size(), end, index);
+  if (place.ec != std::errc() || index < 0 || end - place.ptr < 2 || place.ptr[0] != ' ' || place.ptr[1] != '(')
+    return false;
+  const auto given = std::from_chars(place.ptr + 2, end, number);
+  if (given.ec != std::errc() || number < 0 || given.ptr == end || *given.ptr != ')') return false;
+  text.remove_prefix(static_cast<size_t>(given.ptr + 1 - text.data()));
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  tid = number;
+  return true;
+}
+
 std::string_view kernel_of_symbol(std::string_view name) {
   for (const std::string_view suffix : {" [clone .kd]", " (.kd)", ".kd"})
     if (name.size() > suffix.size() && name.ends_with(suffix)) name.remove_suffix(suffix.size());

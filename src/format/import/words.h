@@ -31,6 +31,10 @@ event::SyncKind sync_kind(std::string_view text);
 /// 0 of "CUDA functions". kUnknown = the name is no GPU's.
 int64_t gpu_of_name(std::string_view name);
 
+/// "THREAD 3 (1234) name", as tacho and rocprofv3 write it: its tid; `text` becomes the name, which may be empty.
+/// False, and nothing changes, for every other text.
+bool thread_of_name(std::string_view& text, int64_t& tid);
+
 /// Without the suffixes of AMD's code objects ("k [clone .kd]" is k).
 std::string_view kernel_of_symbol(std::string_view name);
 

@@ -18,7 +18,8 @@ namespace row = event::row;
 namespace {
 
 // Parts of the names of lines that hold a GPU's work.
-constexpr std::string_view kQueueWords[] = {"tream", "ueue", "ompute", "emcpy", "ernel"};
+constexpr std::string_view kQueueWords[] = {"tream", "ueue",     "ompute",  "emcpy",
+                                            "ernel", "STREAM [", "QUEUE [", "COPY "};
 
 }  // namespace
 
@@ -456,10 +457,15 @@ void Owners::name_thread(const Named& named) {
   const int64_t pid = named.pid, tid = named.tid;
   std::string_view name = named.text;
   while (name.ends_with(' ')) name.remove_suffix(1);
-  if (pid > 255 || threads_.contains({block_, pid, tid}))
+  int64_t told = kUnknown;
+  const bool is_thread = imported::thread_of_name(name, told);
+  const bool is_queue = !is_thread && std::ranges::any_of(kQueueWords, [&](std::string_view word) {
+    return name.find(word) != std::string_view::npos;
+  });
+  // A line of a GPU's work is a thread only if threads' events lie on it.
+  if ((pid > 255 && !is_queue) || threads_.contains({block_, pid, tid}))
     tracker_.name_thread(thread_track(id_of(pid), id_of(tid)), name);
-  const bool is_queue = std::ranges::any_of(
-      kQueueWords, [&](std::string_view word) { return name.find(word) != std::string_view::npos; });
+  if (is_thread && thread_numbers_.size() < kMostNames) thread_numbers_[{block_, pid, tid}] = told;
   if (thread_names_.size() < kMostNames)
     thread_names_[{block_, pid, tid}] = writer_.string(name) * 2 + (is_queue ? 1 : 0);
 }
@@ -506,6 +512,8 @@ void Owners::finish() {
   for (const auto& [key, origin] : told_)
     if (const auto process = processes_.find(key); process != processes_.end())
       imported::set_process_origin(writer_, process->second, origin);
+  for (const auto& [key, tid] : thread_numbers_)
+    if (const auto thread = threads_.find(key); thread != threads_.end()) tracker_.number_thread(thread->second, tid);
   for (const auto& [key, name] : thread_names_) {
     if (const auto thread = threads_.find(key); thread != threads_.end())
       tracker_.name_thread(thread->second, name / 2);

@@ -245,6 +245,7 @@ class Owners {
   tsl::robin_map<int64_t, int64_t> track_processes_;
   NumberMap<2> process_names_;                                        // places in names_
   std::vector<std::pair<std::array<int64_t, 2>, std::string>> told_;  // processes by block and number
+  NumberMap<3> thread_numbers_;                                       // tids that names tell
   NumberMap<3> thread_names_;  // rows of strings, twice that, plus 1 for a queue's name
   NumberMap<3> late_lines_;    // tracks
   std::vector<Name> names_;

@@ -35,18 +35,6 @@ bool take_text(std::string_view& text, std::string_view wanted) {
   return true;
 }
 
-// "THREAD 3 (1234) name", as tacho and rocprofv3 write it: its tid; `text` becomes the name.
-bool thread_of_name(std::string_view& text, int64_t& tid) {
-  int64_t index = 0;
-  std::string_view rest = text;
-  if (!take_text(rest, "THREAD ") || !take_number(rest, index) || !take_text(rest, " (") || !take_number(rest, tid) ||
-      !take_text(rest, ")"))
-    return false;
-  while (rest.starts_with(' ')) rest.remove_prefix(1);
-  text = rest;
-  return true;
-}
-
 // "Agent [4]" at the end of `text`, as tacho and rocprofv3 name devices; cuts it off.
 bool cut_agent(std::string_view& text, AgentLabel& label) {
   using enum AgentLabel::Word;
@@ -125,7 +113,7 @@ void TraceLines::name_thread(uint32_t machine, int64_t pid, int64_t tid, std::st
   if (name.empty() || thread_names_.size() >= kMostNames) return;
   if (pid > 0) named_threads_.try_emplace({static_cast<int64_t>(key(machine, pid)), writer_.string(name)}, tid);
   int64_t number = 0;
-  thread_of_name(name, number);
+  imported::thread_of_name(name, number);
   while (name.ends_with(' ')) name.remove_suffix(1);
   if (!name.empty()) thread_names_[key(machine, tid)] = writer_.string(name);
 }
@@ -485,7 +473,7 @@ bool TraceLines::thread_by_name(TraceLine& line, const TraceLine& owner) {
       named_threads_.find({static_cast<int64_t>(key(owner.machine, owner.pid)), writer_.string(line.name)});
   if (known != named_threads_.end())
     tid = known->second;
-  else if (!thread_of_name(name, tid))
+  else if (!imported::thread_of_name(name, tid))
     return false;
   if (tid == 0) {
     line.track = thread_track(line.process, 0, writer_.string(name));

@@ -254,6 +254,15 @@ class Traces(Sampled):
         self.assertEqual(len(self.readings(INSTRUCTIONS)), len(readings))
         self.assertEqual(self.query("SELECT count(*) FROM tacho.loss"), [["0"]])
 
+    def test_beside_call_stacks(self):
+        self.run_command(TACHO, "sys", "sample", "-q", "--overwrite", "-o", "a.tacho", "--device-counters", f"{BYTES},{BYTES}", "--device-counters-hz", "100", "--", "sleep", "0.5",
+                         env={**os.environ, **MACHINE})
+        self.assertTrue(35 <= len(self.readings()) <= 60)
+        self.assertEqual(self.query("SELECT name FROM tacho.counter WHERE block = 'device_samples'"), [[BYTES]])
+        self.one_sentence(self.run_command(TACHO, "sys", "run", "-o", "b.tacho", "--device-counters", "dram__nonsense.sum", "--", "true", code=125, env={**os.environ, **MACHINE}),
+                          "--device-counters", "GH100 has no metric dram__nonsense.sum")
+        self.one_sentence(self.run_command(TACHO, "sys", "run", "-o", "b.tacho", "--device-counters-hz", "5", "--", "true", code=125), "--device-counters-hz needs --device-counters")
+
     def test_all_gpus_that_the_program_sees(self):
         self.trace("--device-counters", BYTES, machine={"FAKE_GPU_COUNT": "2"})
         self.assertEqual(self.query('SELECT "index" FROM tacho.device ORDER BY id'), [["0"], ["1"]])

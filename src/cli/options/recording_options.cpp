@@ -12,7 +12,6 @@
 #include "cli/shared/command_line.h"
 #include "cli/shared/suggest.h"
 #include "cli/shared/time_text.h"
-#include "counter/device_samples.h"
 
 namespace tacho::cli {
 namespace {
@@ -55,37 +54,11 @@ Status choose_sampler(Request& r, const std::string& name) {
   return {};
 }
 
-// As many as a process keeps names of (capture/source/rocm/device_counters.cpp).
-Status choose_device_counters(Request& r, const std::string& list) {
-  constexpr size_t kMostCounters = 64, kLongestName = 63;
-  std::vector<std::string> names = words_of(list);
-  for (const std::string& name : names)
-    if (counter::is_sampled(name)) r.sampled_counters.push_back(name);
-  if (!r.sampled_counters.empty()) {
-    std::erase_if(names, counter::is_sampled);
-    if (names.empty()) return {};
-  }
-  for (const std::string& name : names)
-    if (name.empty() || name.size() > kLongestName || !std::all_of(name.begin(), name.end(), [](char c) {
-          return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
-        }))
-      return fail("--device-counters {}: \"{}\" is not the name of a counter (letters, digits and _)", list, name);
-  if (names.empty() || names.size() > kMostCounters)
-    return fail("--device-counters {}: 1 to {} names of counters, separated by commas", list, kMostCounters);
-  std::string& wanted = target(r).device_counters;
-  wanted.clear();
-  for (const std::string& name : names) wanted += (wanted.empty() ? "" : ",") + name;
-  return {};
+Status choose_counters(Request& r, const std::string& list) {
+  return choose_device_counters(list, target(r), r.device_counters);
 }
-
-Status choose_counter_rate(Request& r, const std::string& text) {
-  double hz = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), hz);
-  if (error != std::errc() || end != text.data() + text.size() || !(hz >= 0.02 && hz <= 1000))
-    return fail("--device-counters-hz {}: a number from 0.02 to 1000", text);
-  r.counter_hz = hz;
-  target(r).device_counter_ms = static_cast<uint32_t>(std::lround(1000 / hz));
-  return {};
+Status choose_rate(Request& r, const std::string& text) {
+  return choose_counter_rate(text, target(r), r.device_counters);
 }
 
 Status choose_telemetry(Request& r, const std::string& list) {
@@ -191,9 +164,9 @@ constexpr OptionRow<Request> kOptions[] = {
      shows_default("off")},
     {"--telemetry-hz", recording_at<&Recording::telemetry, &launch::TelemetryOptions::hz>, "readings a second", "N", "",
      shows_default().within(0.01, 1000.0)},
-    {"--device-counters", choose_device_counters,
+    {"--device-counters", choose_counters,
      "hardware counters of whole GPUs; AMD: as rates, SQ_WAVES,...; NVIDIA: dram__bytes_read.sum,...", "LIST"},
-    {"--device-counters-hz", choose_counter_rate, "readings of them a second", "N", "", shows_default("10")},
+    {"--device-counters-hz", choose_rate, "readings of them a second", "N", "", shows_default("10")},
     heading<Request>(kWhen),
     {"--start-paused", recording_at<&Recording::start_paused>, "record nothing until tacho_resume() or a trigger"},
     {"--delay", recording_at<&Recording::delay_s>, "start after this many seconds", "S", "",

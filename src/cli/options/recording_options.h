@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/options/bound_options.h"
+#include "cli/options/device_counters.h"
 #include "launch/launcher.h"
 
 namespace tacho::cli {
@@ -21,9 +22,8 @@ struct TraceRequest {
   bool view = false;                 ///< --view: look at the recording in a browser at the end
   std::vector<std::string> formats;  ///< the formats of -f: tacho, csv, json, pftrace ...; empty = only tacho
   uint32_t rpd_schema = 2;
-  std::vector<std::string> sampled_counters;  ///< those of --device-counters that tacho samples beside the program
-  double counter_hz = 10;                     ///< --device-counters-hz
-  std::string shown_as;                       ///< what the summary calls the output; empty = its own name
+  DeviceCounters device_counters;  ///< of --device-counters those that tacho samples beside the program
+  std::string shown_as;            ///< what the summary calls the output; empty = its own name
   /// The kinds that -k and similar options name; none = all the cheap ones.
   bool kernels = false, copies = false, allocations = false, runtime = false, markers = false, system = false;
   std::vector<std::string> given;  ///< the long names of the options that the user gave

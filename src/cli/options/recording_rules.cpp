@@ -36,7 +36,7 @@ constexpr Need kNeeds[] = {
      }},
     {"--device-counters-hz", "--device-counters",
      [](const TraceRequest& r) {
-       return !r.launch.recording.target.device_counters.empty() || !r.sampled_counters.empty();
+       return !r.launch.recording.target.device_counters.empty() || !r.device_counters.sampled.empty();
      }},
     {"--rpd-schema", "-f rpd",
      [](const TraceRequest& r) {

@@ -92,6 +92,9 @@ constexpr Option kOptions[] = {
     row::value("sampler", "", "tacho: timer (in the program), perf (from outside, native frames only)"),
     row::value("sample-stack", "", "tacho: bytes of stack copied per sample"),
     row::flag("no-launch-stacks", "", "tacho: do not read Python's stack at every launch"),
+    row::value("device-counters", "",
+               "tacho: counters of whole GPUs; AMD: SQ_WAVES,...; NVIDIA: dram__bytes_read.sum,..."),
+    row::value("device-counters-hz", "", "tacho: readings of them a second (10)"),
     row::flag("follow", "",
               "tacho sys: also record processes that outlive the program, until the last or Ctrl-C ends it"),
     row::flag("torch-trace", "", "tacho sys: PyTorch's operators and modules as ranges"),
@@ -261,6 +264,10 @@ class Parser : public options::Syntax {
       if (value != "timer" && value != "perf") return fail("--sampler {}: choose timer or perf", value);
       request_.sampler = value == "perf" ? event::Sampler::kPerf : event::Sampler::kTimer;
     }
+    if (option.name == "device-counters")
+      return choose_device_counters(value, request_.device_target, request_.device_counters);
+    if (option.name == "device-counters-hz")
+      return choose_counter_rate(value, request_.device_target, request_.device_counters);
     if (option.name == "sample-stack") {
       char* end = nullptr;
       const unsigned long bytes = std::strtoul(value.c_str(), &end, 10);

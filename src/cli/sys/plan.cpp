@@ -162,6 +162,11 @@ Status choose_sources(const Request& request, Plan& plan) {
   plan.launch.torch_trace = request.torch_trace;
   plan.launch.torch_shapes = request.torch_shapes;
   plan.launch.follow = request.follow;
+  const DeviceCounters& counters = request.device_counters;
+  if (counters.hz != DeviceCounters().hz && counters.sampled.empty() && request.device_target.device_counters.empty())
+    return fail("--device-counters-hz needs --device-counters: add that or leave --device-counters-hz out");
+  plan.launch.recording.target.device_counters = request.device_target.device_counters;
+  plan.launch.recording.target.device_counter_ms = request.device_target.device_counter_ms;
   if (request.torch_trace) sources |= source::kMarker | source::kApi;
   plan.launch.recording.sources = sources;
   return {};

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/options/device_counters.h"
 #include "cli/sys/settings.h"
 #include "launch/recording.h"
 
@@ -30,6 +31,8 @@ struct Request {
   bool launch_stacks = true, torch_trace = false, follow = false;
   launch::TorchShapes torch_shapes = launch::TorchShapes::kNone;
   uint32_t sample_stack = 16384;
+  DeviceCounters device_counters;      // --device-counters: those that tacho samples
+  event::Configuration device_target;  // and those that are read inside the program
 };
 
 /// Every category: its name, its meaning, and the trace tables that it covers (0 = telemetry so named).

@@ -48,6 +48,9 @@ int run(Request& request) {
   if (const std::string sentence = debugger_sentence(request.command, plan.launch.recording.target.sampler);
       !sentence.empty())
     complain(kOk, sentence);
+  const auto samples = set_up_samples(request.device_counters);
+  if (!samples) return complain(kOwnError, samples.error().message);
+  plan.launch.samples = samples->get();
   const auto outcome = launch::run(plan.launch);
   if (!outcome) {
     std::error_code ignored;
@@ -55,6 +58,7 @@ int run(Request& request) {
     return complain(outcome.error().exit_code, outcome.error().message);
   }
   ignore_output_signals();
+  tell_no_samples(samples->get());
   std::optional<HiddenRecording> none;
   if (!outcome->written) return complain_of_recording(*outcome, plan.launch.recording.output, none);
   const auto trace = trace::Trace::open(plan.launch.recording.output);

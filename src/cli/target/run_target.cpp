@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <optional>
 
 #include "analysis/operators/operators.h"
@@ -28,7 +26,6 @@
 #include "cli/shared/chosen_ranks.h"
 #include "cli/target/debuggers.h"
 #include "cli/target/static_mpi.h"
-#include "counter/device_samples.h"
 #include "format/rocprofv3_csv/rocprofv3_csv.h"
 #include "format/source/names.h"
 #include "launch/launcher.h"
@@ -195,21 +192,6 @@ Status write_extras(const trace::Trace& trace, const TraceRequest& request, cons
   return {};
 }
 
-// Sampling of GPUs beside the program; nullptr without.
-Result<std::unique_ptr<launch::DeviceSamples>> set_up_samples(const TraceRequest& request) {
-  if (request.sampled_counters.empty()) return nullptr;
-  auto ready = counter::sample_devices(
-      {.counters = request.sampled_counters, .interval_ns = std::llround(1e9 / request.counter_hz), .processes = {}});
-  if (!ready) return fail("--device-counters: {}", ready.error().message);
-  return ready;
-}
-void tell_no_samples(const launch::DeviceSamples* samples) {
-  if (samples == nullptr || samples->count() > 0) return;
-  const bool told = !samples->problems().empty();
-  complain(kOk, fmt::format("--device-counters: not one sample lies within the recording{}{}", told ? ": " : "",
-                            told ? samples->problems().front() : std::string()));
-}
-
 // Counters of whole GPUs say by whom they were read (decode/rocm/decoder.cpp).
 bool read_device_counters(const trace::Trace& trace) {
   for (int64_t row = 1; row < trace.rows(event::Table::kCounter); ++row)
@@ -263,7 +245,7 @@ int run_target(TraceRequest& request) {
     request.launch.started = [&](const std::string& recording) {
       live = LiveView::begin(recording, request.launch.recording.output);
     };
-  const auto samples = set_up_samples(request);
+  const auto samples = set_up_samples(request.device_counters);
   if (!samples) return complain(kOwnError, samples.error().message);
   request.launch.samples = samples->get();
   if (const std::string sentence = debugger_sentence(request.launch.command, request.launch.recording.target.sampler);

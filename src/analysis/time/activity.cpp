@@ -704,7 +704,7 @@ class Watch {
     constexpr int64_t kLeast = 4, kMost = 8;
     QueueState::ElementwiseRow& row = queue.row;
     if (row.kernels > 0 &&
-        (!elementwise || row.kernels == kMost || duration > 4 * row.first || 4 * duration < row.first)) {
+        (!elementwise || row.kernels == kMost || duration / 4 > row.first || duration < row.first / 4)) {
       if (row.kernels >= kLeast) {
         ++out.elementwise_rows;
         out.elementwise_kernels += row.kernels;

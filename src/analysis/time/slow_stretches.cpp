@@ -301,7 +301,7 @@ class StretchSearch {
       const double middle = std::sqrt(kind->inside * kind->outside);
       for (const auto& [start, duration] : kind->series->launches) {
         launches.emplace_back(start, static_cast<double>(duration) > middle);
-        end = std::max(end, start + duration);
+        end = std::max(end, saturating_add(start, duration));
       }
     }
     std::sort(launches.begin(), launches.end());

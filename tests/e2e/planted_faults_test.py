@@ -450,6 +450,15 @@ class Host(Planted):
         self.names(self.trained("after", plant, steps=2), "returned-memory", said=["gave memory back 12 times and got memory 12 times"],
                    also=["dominant-call"])
 
+    def test_memory_that_every_step_gets(self):
+        def plant(file, number, steps=16):
+            file.synchronize()
+            if number < steps:
+                file.call("cudaMalloc", "hipMalloc", 900)
+        self.names(self.trained("before", plant, steps=16), "steady-allocations", said=["of 8 equal parts of the run"], also=["dominant-call"])
+        # Only the first steps: the allocator warms up.
+        self.names(self.trained("before", lambda file, number: plant(file, number, 4), steps=16), also=["dominant-call"])
+
     def test_launches_that_wait(self):
         def make(gpu):
             file = TorchFile(gpu)

@@ -203,6 +203,7 @@ constexpr Quantity kQuantities[] = {
     {"allocations", "Memory got or freed between launches", "count", kProcess},
     {"allocation-time", "Time in these calls", "ns", kProcess},
     {"memory-got", "Of these calls, those that got memory", "count", kProcess},
+    {"memory-parts", "Eighths of the trace's time with calls that got memory", "count", kProcess},
     {"memory-returned", "Of these calls, those that gave memory back", "count", kProcess},
     {"launches", "Kernels", "count", kProcess},
 
@@ -716,8 +717,8 @@ Subject process_subject(const trace::Trace& trace, const Activity& activity, con
   Filler fill(subject);
   fill.word("process", subject.text);
   if (activity.calls == 0) {
-    fill.missing(kCalls,
-                 {"load-time", "first-launch-time", "allocations", "allocation-time", "memory-got", "memory-returned"});
+    fill.missing(kCalls, {"load-time", "first-launch-time", "allocations", "allocation-time", "memory-got",
+                          "memory-returned", "memory-parts"});
     return subject;
   }
   fill.time("load-time", process.load);
@@ -728,6 +729,7 @@ Subject process_subject(const trace::Trace& trace, const Activity& activity, con
   fill.time("allocation-time", process.allocation_time);
   fill.count("memory-got", process.allocations - process.frees);
   fill.count("memory-returned", process.frees);
+  fill.count("memory-parts", process.allocation_parts);
   fill.count("launches", process.launches);
   fill.spans("allocations", process.allocation_worst);
   return subject;

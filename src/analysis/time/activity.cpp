@@ -16,6 +16,7 @@
 #include "vendor/collective_kernels.h"
 #include "walk/calls/call_index.h"
 #include "walk/sweep.h"
+#include "walk/time/span.h"
 
 namespace tacho::analysis {
 
@@ -105,6 +106,7 @@ struct ProcessState {
   Worst pending_worst;
   std::vector<Stretch> pending_stretches;
   int64_t last_correlation = 0;
+  std::array<bool, 8> parts{};  // of the trace's time, in which it got memory between launches
   std::array<WorkState, kHostWorks> works;
 };
 
@@ -274,7 +276,11 @@ Occupancy occupancy_of(const trace::Trace& trace, int64_t kernel, const metric::
 class Watch {
  public:
   Watch(const trace::Trace& trace, const std::vector<bool>& near_peak)
-      : trace_(trace), near_peak_(near_peak), numbers_(trace), recent_(trace.rows(Table::kApi)) {}
+      : span_(walk::timeline_span(trace)),
+        trace_(trace),
+        near_peak_(near_peak),
+        numbers_(trace),
+        recent_(trace.rows(Table::kApi)) {}
 
   Result<Activity> run() {
     TACHO_TRY(prepare());
@@ -686,6 +692,13 @@ class Watch {
     return known == 1;
   }
 
+  // The eighth of the trace's time.
+  size_t part_of(int64_t time) const {
+    const double length = std::max(1.0, static_cast<double>(span_.length()));
+    const double part = 8 * (static_cast<double>(time) - static_cast<double>(span_.first)) / length;
+    return static_cast<size_t>(std::clamp(part, 0.0, 7.0));
+  }
+
   Elementwise elementwise(size_t kernel) {
     Elementwise& known = kernels_[kernel].elementwise;
     if (known != Elementwise::kNotLooked) return known;
@@ -822,6 +835,7 @@ class Watch {
     if (++process.out.launches > kSteady && process.pending > 0) {
       process.out.allocations += process.pending;
       process.out.frees += process.pending_frees;
+      if (process.pending > process.pending_frees) process.parts[part_of(start)] = true;
       add_saturating(process.out.allocation_time, process.pending_time);
       for (const Stretch& stretch : process.pending_stretches) process.out.allocation_worst.add(stretch);
     }
@@ -972,7 +986,10 @@ class Watch {
       out.load_calls = host.load_calls;
       out.load_worst = host.load_worst;
     }
-    for (auto& [row, process] : processes_) out_.processes.push_back(std::move(process->out));
+    for (auto& [row, process] : processes_) {
+      process->out.allocation_parts = std::count(process->parts.begin(), process->parts.end(), true);
+      out_.processes.push_back(std::move(process->out));
+    }
     std::sort(out_.devices.begin(), out_.devices.end(),
               [](const DeviceActivity& a, const DeviceActivity& b) { return a.row < b.row; });
     return std::move(out_);
@@ -991,6 +1008,7 @@ class Watch {
   static constexpr int64_t kMostSums = 2 << 20;  // of kernels and devices; further kernels share one
 
   std::unordered_map<size_t, int64_t> steady_;  // by number of device
+  const walk::Span span_;                       // of the trace
   const trace::Trace& trace_;
   const std::vector<bool>& near_peak_;
   DeviceNumbers numbers_;

@@ -169,7 +169,8 @@ struct ProcessActivity {
   int64_t first_launches = 0, first_excess = 0;
   /// Allocating and freeing between launches, after the first kSteady and before the last of them.
   int64_t allocations = 0, allocation_time = 0, launches = 0;
-  int64_t frees = 0;  ///< of `allocations`: memory given back
+  int64_t frees = 0;             ///< of `allocations`: memory given back
+  int64_t allocation_parts = 0;  ///< eighths of the trace's time in which they got memory
   Worst allocation_worst;
 };
 inline constexpr int64_t kSteady = 10;

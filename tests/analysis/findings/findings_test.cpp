@@ -446,6 +446,27 @@ TEST(Findings, ReturnedMemory) {
   expect_state(steps(6, 12, 200 * kUs), "allocation-churn", "found");
 }
 
+TEST(Findings, SteadyAllocations) {
+  // One in each of `count` steps from `first` on.
+  const auto steps = [](int first, int count, int64_t call) {
+    Planted planted;
+    for (int step = 0; step < 16; ++step)
+      for (int i = 0; i < 20; ++i) {
+        if (i == 10 && step >= first && step < first + count) planted.call("cudaMalloc", call);
+        planted.launch(100 * kUs);
+        if (i == 19) planted.wait();
+      }
+    return planted.find();
+  };
+  const Findings found = steps(0, 16, 100 * kUs);
+  expect_state(found, "steady-allocations", "found");
+  EXPECT_NE(finding_of(found, "steady-allocations")->sentence.find("got memory 15 times, in 8 of 8 equal parts"),
+            std::string::npos)
+      << finding_of(found, "steady-allocations")->sentence;
+  expect_state(steps(0, 8, 400 * kUs), "steady-allocations", "silent");  // the first half alone
+  expect_state(steps(0, 16, 10 * kUs), "steady-allocations", "silent");
+}
+
 // Kernels
 
 TEST(Findings, WaitingLaunches) {

@@ -230,7 +230,7 @@ class Losses(Sampled):
 
     def test_tacho_is_killed(self):
         attached = subprocess.Popen([str(TACHO), "attach", str(self.sleeper().pid), "-q", "-o", "a.tacho", "--pmc", BYTES], cwd=self.folder,
-                                    env={**os.environ, **MACHINE})
+                                    env={**os.environ, **MACHINE, "TACHO_POOL_DIR": str(self.folder)})  # nobody removes the pool
         children = pathlib.Path(f"/proc/{attached.pid}/task/{attached.pid}/children")
         self.wait_until(lambda: children.read_text().split())
         sampler = int(children.read_text().split()[0])

@@ -1047,6 +1047,30 @@ class BadInput(Analyze):
         self.assertIn("Not computable: 16.1 vL1D Speed-of-Light; nothing to divide (0 / 0): Hit rate",
                       " ".join(self.text("-p", folder, "-b", "16.1.0").split()))
 
+    def test_counters_that_a_spreadsheet_saved(self):
+        folder = self.folder / "cut"
+        shutil.copytree(VCOPY, folder, copy_function=shutil.copyfile)
+        path = folder / "pmc_perf.csv"
+        with path.open(newline="") as file:
+            header, *rows = csv.reader(file)
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows([header] + [[f"{float(cell):.2E}" if name.endswith("_Timestamp") else cell
+                                                    for name, cell in zip(header, row)] for row in rows])
+        result = self.run_command(TACHO, "analyze", folder, "--output-format", "json")
+        self.assertIn("timestamps were cut to a few digits (1.41E+15)", json.loads(result.stdout)["workloads"][0]["warnings"][0])
+        self.assertIn("treated as missing", result.stderr.decode())
+        rocpd = self.folder / "rocpd"
+        shutil.copytree(WORKLOADS / "vcopy" / "MI300X_A1_rocpd", rocpd, copy_function=shutil.copyfile)
+        with (rocpd / "pmc_perf.csv").open(newline="") as file:
+            header, *rows = csv.reader(file)
+        with (rocpd / "pmc_perf.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([header] + [[f"{float(cell):.2E}" if name.endswith("_Timestamp") else cell
+                                                    for name, cell in zip(header, row)] for row in rows])
+        self.assertIn("timestamps were cut to a few digits", self.run_command(TACHO, "analyze", rocpd).stderr.decode())
+        path.write_bytes(path.read_text().encode("utf-16"))
+        self.assertIn("is UTF-16 text, as spreadsheets save it: save it as UTF-8",
+                      self.run_command(TACHO, "analyze", folder, code=1).stderr.decode())
+
     def without(self, *gaps):
         """synth_a with empty cells: (counter, a test of the row's number)."""
         folder = self.folder / f"gaps{len(gaps)}{gaps[0][0]}"

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/format.h"
+#include "base/text/last_digit.h"
 #include "base/text/utf8.h"
 #include "format/source/source.h"
 
@@ -104,22 +105,6 @@ bool is_one_of(std::span<const std::string_view> list, std::string_view name) {
 
 std::string rows_are(int64_t rows) {
   return fmt::format("{} row{}", rows, rows == 1 ? "" : "s");
-}
-
-// From a time with so coarse a last digit no duration can be told, ns.
-constexpr double kCoarse = 1e6;
-
-// What the last digit of "1.76E+18" stands for: 1e16. 0 for a number without an exponent.
-double last_digit(std::string_view cell) {
-  const size_t mark = cell.find_first_of("eE");
-  if (mark == std::string_view::npos || cell.starts_with("0x") || cell.starts_with("0X")) return 0;
-  std::string_view exponent = cell.substr(mark + 1);
-  if (exponent.starts_with('+')) exponent.remove_prefix(1);
-  int power = 0;
-  if (std::from_chars(exponent.data(), exponent.data() + exponent.size(), power).ec != std::errc()) return 0;
-  const size_t point = cell.substr(0, mark).find('.');
-  const int digits = point == std::string_view::npos ? 0 : static_cast<int>(std::min<size_t>(mark - point - 1, 400));
-  return std::pow(10, std::clamp(power, -400, 400) - digits);
 }
 
 }  // namespace
@@ -352,8 +337,7 @@ int64_t CsvRows::time(int column, bool& known) {
 }
 
 bool CsvRows::rounded_away(int start, int end) const {
-  const std::string_view from = trimmed(text(start)), to = trimmed(text(end));
-  return !from.empty() && std::min(last_digit(from), last_digit(to)) >= kCoarse && from == to;
+  return tacho::rounded_away(trimmed(text(start)), trimmed(text(end)));
 }
 
 void CsvRows::refuse_time(int column) {
@@ -403,7 +387,7 @@ void CsvRows::say(trace::TraceWriter& writer) const {
     writer.note(0, NoteSeverity::kInfo,
                 fmt::format("{}: {} had a {} in an unquoted name", name(), rows_are(joined_rows_),
                             reader_.separator() == ',' ? "comma" : "separator"));
-  if (finest_step_ >= kCoarse)
+  if (finest_step_ >= kCoarseTime)
     writer.note(
         0, NoteSeverity::kWarning,
         fmt::format("{}: its times were saved with few digits, as spreadsheets do: they are rounded to steps of "

@@ -69,6 +69,8 @@ Result<bool> is_long_form(const std::string& path) {
 Result<CounterHeader> read_header(CsvReader& reader, std::vector<std::string_view>& fields) {
   TACHO_ASSIGN(const bool any, reader.next(fields));
   if (!any) return fail("{}: the file is empty", reader.name());
+  if (!fields.empty() && (fields[0].starts_with("\xff\xfe") || fields[0].starts_with("\xfe\xff")))
+    return fail("{}: is UTF-16 text, as spreadsheets save it: save it as UTF-8", reader.name());
   CounterHeader header;
   header.names.reserve(fields.size());
   for (std::string_view field : fields) header.names.emplace_back(canonical_column(field));

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/text/how_many.h"
+#include "base/text/last_digit.h"
 #include "report/progress.h"
 
 namespace tacho::workload {
@@ -20,6 +21,21 @@ struct WideSource {
   double* to;  // the column's first row
   bool is_time;
 };
+
+// Times that a spreadsheet cut to "1.41E+15" tell no duration.
+void drop_cut_times(const std::vector<WideSource>& sources, const std::vector<std::string_view>& fields, size_t r,
+                    uint64_t row, FaultLog& log) {
+  const WideSource* start = nullptr;
+  for (const WideSource& source : sources) {
+    if (!source.is_time) continue;
+    if (start == nullptr) {
+      start = &source;
+    } else if (rounded_away(fields[start->field], fields[source.field])) {
+      start->to[r] = source.to[r] = std::numeric_limits<double>::quiet_NaN();
+      log.add("timestamps were cut to a few digits", kTreatedAsMissing, row, shown(fields[source.field]));
+    }
+  }
+}
 
 std::vector<WideSource> wide_sources(const CounterHeader& header, const ReadOptions& options,
                                      std::initializer_list<size_t> others, std::vector<std::string>& names) {
@@ -122,6 +138,7 @@ Result<RawTable> read_wide(const CsvSource& source_file, const ReadOptions& opti
                 fmt::format("{}: '{}'", header.names[source.field], shown(cell)));
       source.to[r] = number.value;
     }
+    if (!options.compat) drop_cut_times(sources, fields, r, reader.row(), log);
     table.dispatches.push_back(dispatch);
     ++r;
   }

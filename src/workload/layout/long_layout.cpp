@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/text/last_digit.h"
 #include "report/progress.h"
 #include "workload/layout/layout.h"
 
@@ -160,6 +161,10 @@ class LongReader {
     if (!parse_timestamp(fields[at.start], start, start_fraction) ||
         !parse_timestamp(fields[at.end], end, end_fraction)) {
       log.add("timestamp is not a number", kTreatedAsMissing, row, shown(fields[at.start]));
+      return;
+    }
+    if (rounded_away(fields[at.start], fields[at.end])) {
+      log.add("timestamps were cut to a few digits", kTreatedAsMissing, row, shown(fields[at.start]));
       return;
     }
     const double duration = static_cast<double>(time_between(start, end)) + (end_fraction - start_fraction);

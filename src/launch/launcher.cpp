@@ -241,12 +241,11 @@ tl::expected<RunResult, LaunchError> run(const LaunchOptions& options) {
   describe_recording(*writer, recording, options.command);
   if (options.torch_trace) writer->property(Table::kEnd, 0, "torch_trace", "1");
 
-  EnvironmentOptions environment_options;
-  environment_options.names = links.names();
-  environment_options.pool = pool.path();
-  environment_options.preload = options.preload;
-  environment_options.inject = options.inject;
-  environment_options.extra = options.environment;
+  EnvironmentOptions environment_options = {.names = links.names(),
+                                            .pool = pool.path(),
+                                            .preload = options.preload,
+                                            .inject = options.inject,
+                                            .extra = options.environment};
   if (torch) add_torch(std::move(*torch), options, environment_options.extra);
   const std::vector<std::string> environment = target_environment(environment_options, result.warnings);
 

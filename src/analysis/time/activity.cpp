@@ -738,6 +738,47 @@ class Watch {
     row.longest = std::max(row.longest, duration);
   }
 
+  // A kernel with a launching call of its own.
+  void launched(DeviceState& device, ProcessState& process, size_t at, const walk::RowSlice& slice, size_t i,
+                const LaunchingCall& call, int64_t launch_gap) {
+    const int64_t start = slice.start[i], duration = slice.duration[i], end = start + duration;
+    const int64_t launch = call.end - call.start;
+    DeviceActivity& out = device.out;
+    const bool steady = start >= out.steady;
+    if (steady) {
+      ++out.launched;
+      add_saturating(out.launch_calls, launch);
+    }
+    if (KernelFacts& facts = kernels_[at]; !facts.launched) {
+      facts.launched = true;
+      ++process.out.first_launches;
+      add_saturating(first_sum_, launch);
+      ++first_count_;
+      add_saturating(process.out.first_excess, launch);
+    }
+    const bool waited = call.end >= end && duration >= kLongKernel;
+    if (steady && duration >= kLongKernel) {
+      ++out.long_launched;
+      if (waited) {
+        ++out.waited_launches;
+        out.waited_worst.add({call.start, std::max(end, call.end), launch, slice.track, call.track});
+      }
+    }
+    if (steady && duration < launch && !waited) {
+      KernelSum& sum = device.sums[at];
+      ++out.tiny;
+      ++sum.tiny;
+      add_saturating(out.tiny_calls, launch);
+      add_saturating(out.tiny_time, duration);
+      add_saturating(out.tiny_gaps, launch_gap);
+      out.tiny_worst.add({std::min(start, call.start), std::max(end, call.end), launch, slice.track, call.track});
+      if (sum.tiny > out.tiny_of_kernel) {
+        out.tiny_of_kernel = sum.tiny;
+        out.tiny_kernel = slice.dim[i];
+      }
+    }
+  }
+
   void kernel(DeviceState& device, ProcessState& process, const walk::RowSlice& slice, size_t i,
               const LaunchingCall* call, bool own_launch, int64_t launch_gap) {
     const int64_t start = slice.start[i], duration = slice.duration[i], end = start + duration;
@@ -797,41 +838,8 @@ class Watch {
       add_saturating(out.kernel_sum, duration);
     }
 
-    if (own_launch && call->kind == CallKind::kLaunch && !call->graph) {
-      const int64_t launch = call->end - call->start;
-      const bool steady = start >= out.steady;
-      if (steady) {
-        ++out.launched;
-        add_saturating(out.launch_calls, launch);
-      }
-      if (!facts.launched) {
-        facts.launched = true;
-        ++process.out.first_launches;
-        add_saturating(first_sum_, launch);
-        ++first_count_;
-        add_saturating(process.out.first_excess, launch);
-      }
-      const bool waited = call->end >= end && duration >= kLongKernel;
-      if (steady && duration >= kLongKernel) {
-        ++out.long_launched;
-        if (waited) {
-          ++out.waited_launches;
-          out.waited_worst.add({call->start, std::max(end, call->end), launch, slice.track, call->track});
-        }
-      }
-      if (steady && duration < launch && !waited) {
-        ++out.tiny;
-        ++sum.tiny;
-        add_saturating(out.tiny_calls, launch);
-        add_saturating(out.tiny_time, duration);
-        add_saturating(out.tiny_gaps, launch_gap);
-        out.tiny_worst.add({std::min(start, call->start), std::max(end, call->end), launch, slice.track, call->track});
-        if (sum.tiny > out.tiny_of_kernel) {
-          out.tiny_of_kernel = sum.tiny;
-          out.tiny_kernel = dim;
-        }
-      }
-    }
+    if (own_launch && call->kind == CallKind::kLaunch && !call->graph)
+      launched(device, process, at, slice, i, *call, launch_gap);
     if (++process.out.launches > kSteady && process.pending > 0) {
       process.out.allocations += process.pending;
       process.out.frees += process.pending_frees;

@@ -687,6 +687,20 @@ bool subscribe() {
   return false;
 }
 
+// With a buffer per thread, the buffer identifies a record's thread. Writing the kernel's thread id into every record
+// would cost CUPTI a system call each time.
+void choose_thread_ids() {
+  uint8_t per_thread = 0;
+  size_t attribute_size = sizeof per_thread;
+  const bool by_buffer =
+      g_cupti.get_attribute != nullptr &&
+      g_cupti.get_attribute(abi::attribute::kPerThreadBuffer, &attribute_size, &per_thread) == abi::kSuccess &&
+      per_thread == 1;
+  const bool thread_ids = !by_buffer && g_cupti.set_thread_id_type != nullptr &&
+                          g_cupti.set_thread_id_type(abi::kThreadIdSystem) == abi::kSuccess;
+  tape::define_fact(kBlocks, event::BlockFact::kThreadIds, thread_ids ? 1 : 0);
+}
+
 }  // namespace
 
 bool start_session() {
@@ -734,17 +748,7 @@ bool start_session() {
   if (!configuration.kernel_exclude.empty())
     tape::define_fact(kBlocks, event::BlockFact::kKernelExclude, 0, configuration.kernel_exclude);
   setup_clock();
-  // With a buffer per thread, the buffer identifies a record's thread. Writing the kernel's thread id into every record
-  // would cost CUPTI a system call each time.
-  uint8_t per_thread = 0;
-  size_t attribute_size = sizeof per_thread;
-  const bool by_buffer =
-      g_cupti.get_attribute != nullptr &&
-      g_cupti.get_attribute(abi::attribute::kPerThreadBuffer, &attribute_size, &per_thread) == abi::kSuccess &&
-      per_thread == 1;
-  const bool thread_ids = !by_buffer && g_cupti.set_thread_id_type != nullptr &&
-                          g_cupti.set_thread_id_type(abi::kThreadIdSystem) == abi::kSuccess;
-  tape::define_fact(kBlocks, event::BlockFact::kThreadIds, thread_ids ? 1 : 0);
+  choose_thread_ids();
   if (size_t buffers = configuration.cupti_device_buffers; buffers != 0) {
     size_t size = sizeof buffers;
     g_cupti.set_attribute(abi::attribute::kDeviceBufferPoolLimit, &size, &buffers);

@@ -5,6 +5,7 @@
 
 #include "analysis/sums/sums.h"
 #include "base/format.h"
+#include "event/gpu_quantity.h"
 #include "report/shorten.h"
 #include "report/text.h"
 
@@ -85,20 +86,18 @@ std::string signed_percent(double share) {
 void say_gpus(const SumTotals& before, const SumTotals& after, std::vector<std::string>& sentences) {
   constexpr double kSmallest = 0.01;
   constexpr std::string_view kQuantities[] = {"Core Clock", "Memory Clock", "Current Power", "Temperature"};
-  // "GPU Core Clock [0]"
   std::map<std::string, std::vector<std::string>> changes;
   for (const SumGauge& gauge : after.gauges) {
-    const size_t bracket = gauge.name.rfind(" [");
-    if (!gauge.name.starts_with("GPU ") || bracket == std::string::npos || bracket < 4) continue;
-    const std::string quantity = gauge.name.substr(4, bracket - 4);
+    const std::string_view quantity = event::gpu_quantity(gauge.name);
     if (std::find(std::begin(kQuantities), std::end(kQuantities), quantity) == std::end(kQuantities)) continue;
     const auto was = std::find_if(before.gauges.begin(), before.gauges.end(),
                                   [&](const SumGauge& one) { return one.name == gauge.name; });
     if (was == before.gauges.end() || was->mean == 0) continue;
-    std::vector<std::string>& of = changes[gauge.name.substr(bracket + 2, gauge.name.size() - bracket - 3)];
+    const size_t bracket = gauge.name.rfind('[');
+    std::vector<std::string>& of = changes[gauge.name.substr(bracket + 1, gauge.name.size() - bracket - 2)];
     const double change = gauge.mean / was->mean - 1;
     if (std::abs(change) < kSmallest) continue;
-    std::string word = quantity == "Current Power" ? "power" : quantity;
+    std::string word(quantity == "Current Power" ? "power" : quantity);
     word[0] = static_cast<char>(word[0] | 0x20);
     if (const size_t clock = word.find(" Clock"); clock != std::string::npos) word[clock + 1] = 'c';
     of.push_back(fmt::format("{} {:.0f} {} instead of {:.0f} ({})", word, gauge.mean, gauge.unit, was->mean,

@@ -12,6 +12,7 @@
 #include "analysis/steady.h"
 #include "analysis/time/host_ranges.h"
 #include "base/saturating.h"
+#include "event/gpu_quantity.h"
 #include "trace/read/rows.h"
 #include "vendor/collective_kernels.h"
 #include "walk/calls/call_index.h"
@@ -368,7 +369,7 @@ class Watch {
       if (trace_.cell(Table::kTrack, row, column::Track::kind) != static_cast<int64_t>(event::TrackKind::kCounter) ||
           trace_.text(Table::kTrack, row, column::Track::category) != "telemetry.gpu")
         continue;
-      const std::string_view name = trace_.text(Table::kTrack, row, column::Track::name);
+      const std::string_view name = event::gpu_quantity(trace_.text(Table::kTrack, row, column::Track::name));
       if (name != "Core Clock" && name != "Memory Usage") continue;
       series[track] = {&readings_[trace_.cell(Table::kTrack, row, column::Track::native) - 1], name == "Core Clock"};
       any = true;

@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "base/thread.h"
+#include "event/gpu_quantity.h"
 #include "vendor/vendor.h"
 
 namespace tacho::watch {
@@ -58,9 +59,8 @@ std::vector<std::string> GpuTelemetry::problems() const {
 }
 
 std::string_view quantity_of(const vendor::GpuReading& reading) {
-  std::string_view name = reading.name;
-  if (name.starts_with("GPU ")) name.remove_prefix(4);
-  return name.substr(0, name.rfind(" ["));
+  const std::string_view quantity = event::gpu_quantity(reading.name);
+  return quantity.empty() ? reading.name : quantity;
 }
 
 std::optional<ProcessUse> process_use(uint32_t pid) {

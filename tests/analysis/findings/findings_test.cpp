@@ -828,7 +828,7 @@ Findings slowed(const std::function<double(int kernel, int step)>& factor, event
   if (telemetry) {
     const int64_t clock = planted.writer().dimension(row::Track{.kind = event::TrackKind::kCounter,
                                                                 .native = 1,
-                                                                .name = planted.writer().string("Core Clock"),
+                                                                .name = planted.writer().string("GPU Core Clock [0]"),
                                                                 .category = planted.writer().string("telemetry.gpu")});
     for (int64_t at = kMs; at < planted.now; at += 100 * kUs)
       planted.writer().add(row::Reading{.track = clock, .start = at, .value = std::bit_cast<int64_t>(1800.0)});
@@ -972,7 +972,7 @@ TEST(Findings, SlowClockAndFullMemory) {
                                                    .name = planted.writer().string(name),
                                                    .category = planted.writer().string("telemetry.gpu")});
     };
-    const int64_t clock = series("Core Clock"), used = series("Memory Usage");
+    const int64_t clock = series("GPU Core Clock [0]"), used = series("GPU Memory Usage [0]");
     for (int i = 0; i < 100; ++i) planted.launch(kMs);
     for (int i = 0; i < 50; ++i) {
       const int64_t at = 2 * kMs + i * 2 * kMs;

@@ -714,8 +714,12 @@ Subject process_subject(const trace::Trace& trace, const Activity& activity, con
   Subject subject;
   subject.kind = SubjectKind::kProcess;
   subject.text = process.process > 0 ? process_name(trace, process.process) : std::string("the program");
+  if (subject.text.empty()) {
+    const int64_t pid = trace.cell(Table::kProcess, process.process, column::Process::pid);
+    subject.text = pid == event::kUnknown ? std::string("without a name") : std::to_string(pid);
+  }
   Filler fill(subject);
-  fill.word("process", subject.text);
+  fill.word("process", process.process > 0 ? subject.text : "of the program");  // "The process ..."
   if (activity.calls == 0) {
     fill.missing(kCalls, {"load-time", "first-launch-time", "allocations", "allocation-time", "memory-got",
                           "memory-returned", "memory-parts"});

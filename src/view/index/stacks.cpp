@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/saturating.h"
 #include "trace/read/rows.h"
 #include "view/index/index.h"
 
@@ -68,8 +69,10 @@ std::vector<Slice> merged_frames(const std::vector<StackSample>& samples, const 
   for (size_t i = 0; i < samples.size(); ++i) {
     const StackSample& sample = samples[i];
     const int64_t period = std::max<int64_t>(sample.duration, 1);
-    int64_t end = sample.start + period;
-    if (i + 1 < samples.size() && samples[i + 1].start - sample.start <= kPeriods * period) end = samples[i + 1].start;
+    int64_t end = saturating_add(sample.start, period);
+    if (i + 1 < samples.size() &&
+        saturating_add(samples[i + 1].start, -sample.start) <= saturating_multiply(kPeriods, period))
+      end = samples[i + 1].start;
     if (end <= sample.start) continue;  // another one of the same moment
     frames.read(sample.stack, names);
     size_t shared = 0;

@@ -50,7 +50,7 @@ class Stacks {
     track_ = writer_->dimension(row::Track{.kind = event::TrackKind::kThread, .process = process, .thread = thread});
   }
   // A stack by its functions, outermost first; names with '!' are native code of the interpreter.
-  void sample(int64_t at, const std::vector<std::string>& functions) {
+  void sample(int64_t at, const std::vector<std::string>& functions, int64_t period = kPeriod) {
     int64_t stack = 0;
     for (const std::string& function : functions) {
       const bool native = function.front() == '!';
@@ -60,7 +60,7 @@ class Stacks {
                                         .module = native ? writer_->string("/usr/lib/libpython3.12.so.1.0") : 0});
       stack = writer_->dimension(row::Stack{.parent = stack, .frame = frame});
     }
-    writer_->add(row::Sample{.track = track_, .start = 1'000'000 + at, .duration = kPeriod, .dim = stack});
+    writer_->add(row::Sample{.track = track_, .start = 1'000'000 + at, .duration = period, .dim = stack});
   }
   // [lane, from, to, function] of the stacks over time.
   std::vector<std::tuple<int, int64_t, int64_t, std::string>> drawn() {
@@ -94,6 +94,14 @@ TEST(StacksOverTime, FramesThatFollowEachOtherAreOneSlice) {
                                                                                 {1, 4 * kPeriod, 5 * kPeriod, "work"},
                                                                                 {2, 0, 2 * kPeriod, "inner"},
                                                                                 {2, 2 * kPeriod, 3 * kPeriod, "other"}};
+  EXPECT_EQ(stacks.drawn(), expected);
+}
+
+TEST(StacksOverTime, PeriodsThatNoClockHas) {
+  Stacks stacks;
+  stacks.sample(0, {"main"}, int64_t{1} << 61);
+  stacks.sample(10 * kPeriod, {"main"});
+  const std::vector<std::tuple<int, int64_t, int64_t, std::string>> expected = {{0, 0, 11 * kPeriod, "main"}};
   EXPECT_EQ(stacks.drawn(), expected);
 }
 

@@ -45,7 +45,7 @@ TEST(TorchFiles, AGraphIsOneDispatchAndItsNodesAreListed) {
   const Status written = write_torch_files(*folder, recorded.file(), {"pmc_perf_0.csv"}, notes);
   ASSERT_TRUE(written) << written.error().message;
   ASSERT_EQ(notes.size(), 1u);
-  EXPECT_EQ(notes[0], "1 of 4 dispatches were launched outside of PyTorch's operators");
+  EXPECT_EQ(notes[0], "1 of 4 dispatches was launched outside of PyTorch's operators");
 
   const auto trace = workload::read_torch_trace(folder->folder(), {});
   ASSERT_TRUE(trace) << trace.error().message;

@@ -144,7 +144,8 @@ test('what tables leave out is named, of the dispatches chosen', async () => {
       await notes(),
       left.map(
         (each) =>
-          `left out of ${each.metrics}: ${each.dispatches} of ${each.of} dispatches, which lack ${each.counters} ` +
+          `left out of ${each.metrics}: ${each.dispatches} of ${each.of} dispatches, ` +
+          `which ${each.dispatches === 1 ? 'lacks' : 'lack'} ${each.counters} ` +
           `(${each.kernels.map(kernels).join(', ')})`,
       ),
     );

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -441,6 +442,16 @@ void share_without_batch() {
   }
 }
 
+constinit std::atomic<uint32_t> g_finished{0};
+
+void* end_last_batch(void*) {
+  pthread_setname_np(pthread_self(), "tacho-replay");
+  end_batch_before_call();
+  g_finished.store(1, std::memory_order_release);
+  tape::wake_all(g_finished);
+  return nullptr;
+}
+
 }  // namespace
 
 bool on() {
@@ -561,8 +572,12 @@ uint64_t launch(const HipCall& does, const uint64_t* words, Next* next) {
   return result;
 }
 
+// exit() first destroys the thread-local objects of the thread that calls it, HIP's among them: a launch by that thread
+// would write into memory that has been freed.
 void finish() {
-  if (on()) end_batch_before_call();
+  if (!on() || !g_batch_is_open.load(std::memory_order_acquire) || g_abandoned.load()) return;
+  if (!start_own_thread(end_last_batch)) return g_abandoned.store(true);
+  while (g_finished.load(std::memory_order_acquire) == 0) tape::wait_on(g_finished, 0, -1);
 }
 
 Turn turn_of(const char* kernel) {

@@ -11,6 +11,8 @@ cost    programs run the same loops in turn on the same two cores, each in a pro
 governor  a program runs eager work, graphs, and both in turn for 25 s each under tacho watch: what its governor says at the end of each.
 budget  whether the budget is held within half a percent, also where the load changes: as cost, with a second program without anything
         as control.
+parts   where the cost comes from: programs without anything, with the library alone, with counts only, watched, and with --keep take turns as
+        in budget; then again while tacho is stopped, and in blocks that are eight times as long.
 """
 import argparse
 import collections
@@ -20,6 +22,7 @@ import math
 import os
 import pathlib
 import random
+import signal
 import statistics
 import subprocess
 import sys
@@ -95,10 +98,11 @@ def pin(cores):
         os.sched_setaffinity(0, {int(core) for core in cores.split(",")})
 
 
-def worker(profiler):
+def worker(profiler, cores):
     """A line of input names a loop and its scale; the answer is its time in seconds."""
     import torch
     loops = make_loops()
+    pin(cores)
     if profiler == "proton":
         import triton.profiler as proton
         proton.start(str(pathlib.Path(os.environ.get("TMPDIR", "/tmp")) / "watch_proton"))
@@ -347,8 +351,8 @@ def measure_events():
 
 
 class Program:
-    def __init__(self, prefix, cores, *arguments, role="--worker"):
-        self.process = subprocess.Popen([*prefix, sys.executable, __file__, "--cores", cores, role, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, prefix, cores, *arguments, role="--worker", when="--cores"):
+        self.process = subprocess.Popen([*prefix, sys.executable, __file__, when, cores, role, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.arguments = [*prefix, role, *arguments]
         self.is_ready = False
 
@@ -710,10 +714,95 @@ def measure_budget(tacho, out, seconds):
     return wrong
 
 
+class Part:
+    """A kind of programs of measure_parts, and the moments that tacho writes of them."""
+    def __init__(self, name, programs, files):
+        self.name, self.programs, self.files = name, programs, files
+
+    def account(self):
+        """Operations, and host ns that counting and timing them took, by the library's own measure."""
+        lasts = [json.loads(file.read_text().splitlines()[-1]) for file in self.files]
+        timing = sum(last["host_timing_ns"] or 0 for last in lasts)
+        return sum(row["count"] for last in lasts for row in last["rows"]), sum(last["host_ns"] or 0 for last in lasts) - timing, timing
+
+
+def start_parts(build, out, count):
+    cores = ",".join(str(core) for core in sorted(os.sched_getaffinity(0))[2:4])
+    tacho = build / "bin" / "tacho"
+
+    def watches(kind, options):
+        programs, files = [], []
+        for turn in range(count):
+            prefix, file = watched(tacho, out, f"watch_parts_{kind}{turn}.jsonl", 0.25, BUDGET / (5 * count), [])
+            programs.append(Program([*prefix[:2], *options, *prefix[2:]], cores, when="--late-cores"))
+            files.append(file)
+        return Part(kind, programs, files)
+
+    preload = ["env", f"LD_PRELOAD={(build / 'lib' / 'libtacho-watch.so').resolve()}"]
+    parts = [Part(kind, [Program(prefix, cores, when="--late-cores") for _ in range(count)], [])
+             for kind, prefix in (("nothing", []), ("library alone", preload))]
+    parts += [watches("counts", ["--counts-only"]), watches("watch", []), watches("keep", ["--keep", "30s", "--files", str(out)])]
+    for part in parts:
+        for program in part.programs:
+            program.ready()
+    print(f"on cores {cores}, {count} programs of each kind")
+    return parts
+
+
+def measure_parts(build, out, seconds):
+    """Times to those without anything. The library's own account says what counting took for each operation, beside the times."""
+    count = 3
+    parts = start_parts(build, out, count)
+    programs = [program for part in parts for program in part.programs]
+    nothing = parts[0].programs
+    wrong = 0
+    blocks = {}
+    for loop in ("eager", "tiny"):
+        for program in programs:
+            program.time(loop, 0.1)
+        blocks[loop] = 0.012 / nothing[0].time(loop, 0.3) * 0.3
+    print(f"{'phase':<28} {'kind':<14} {'to nothing':<28} {'counting':>10} {'timing':>10}   {'rounds':>6}  programs")
+    for phase, loop, longer, stopped, share in (("eager", "eager", 1, False, 1), ("eager, tacho stopped", "eager", 1, True, 1),
+                                                ("eager, long blocks", "eager", 8, False, 1.2), ("tiny", "tiny", 1, False, 0.8)):
+        tachos = [program.process for part in parts for program in part.programs if part.files]
+        before = {part.name: part.account() for part in parts if part.files}
+        for process in tachos if stopped else []:
+            process.send_signal(signal.SIGSTOP)
+        rounds = {program: [] for program in programs}
+        end = time.monotonic() + seconds * share
+        while time.monotonic() < end:
+            order = random.sample(programs, len(programs))
+            times = dict.fromkeys(programs, 0.0)
+            for program in (*order, *reversed(order)):
+                times[program] += program.time(loop, blocks[loop] * longer)
+            middle = statistics.median(times.values())
+            for program, took in times.items():
+                rounds[program].append(took / middle)
+        for process in tachos if stopped else []:
+            process.send_signal(signal.SIGCONT)
+        time.sleep(0.6)
+        speeds = {program: statistics.median(ratios) for program, ratios in rounds.items()}
+        for part in parts:
+            ratio = ratio_of_means([speeds[program] for program in part.programs], [speeds[program] for program in nothing])
+            cells = f"{ratio[0]:.4f} ({ratio[1]:.4f} to {ratio[2]:.4f})" if part.programs is not nothing else "1"
+            account = ["", ""]
+            if part.files:
+                operations, counting, timing = (b - a for a, b in zip(before[part.name], part.account()))
+                account = [f"{spent / max(operations, 1):.0f} ns" for spent in (counting, timing)]
+            missed = part.name == "watch" and not stopped and ratio[1] > 1 / GOALS[loop]
+            wrong += 1 if missed else 0
+            print(f"{phase:<28} {part.name:<14} {cells:<28} {account[0]:>10} {account[1]:>10}   {len(rounds[nothing[0]]):>6}  "
+                  + " ".join(f"{speeds[program]:.4f}" for program in part.programs) + (f"  WRONG: goal {GOALS[loop]}" if missed else ""), flush=True)
+    for program in programs:
+        program.end()
+    return wrong
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--worker", nargs="*")
     parser.add_argument("--cores", default="")
+    parser.add_argument("--late-cores", default="", help="of a worker: from when its loops are ready")
     parser.add_argument("--fixed")
     parser.add_argument("--model", action="store_true")
     parser.add_argument("--steady", type=float)
@@ -726,7 +815,7 @@ def main():
     arguments = parser.parse_args()
     pin(arguments.cores)
     if arguments.worker is not None:
-        return worker(arguments.worker[0] if arguments.worker else "")
+        return worker(arguments.worker[0] if arguments.worker else "", arguments.late_cores)
     if arguments.fixed is not None:
         return fixed_work(arguments.fixed)
     if arguments.model:
@@ -736,8 +825,9 @@ def main():
     tacho = arguments.build / "bin" / "tacho"
     wrong = 0
     sections = {"events": measure_events, "counts": lambda: measure_counts(tacho, arguments.out), "times": lambda: measure_times(tacho, arguments.out, 10, 6),
-                "governor": lambda: measure_governor(tacho, arguments.out, 25), "budget": lambda: measure_budget(tacho, arguments.out, 12), "cost": lambda: measure_cost(tacho, arguments.out, arguments.seconds, arguments.rounds, arguments.loops)}
-    for name in arguments.sections or sections:
+                "governor": lambda: measure_governor(tacho, arguments.out, 25), "budget": lambda: measure_budget(tacho, arguments.out, 12), "cost": lambda: measure_cost(tacho, arguments.out, arguments.seconds, arguments.rounds, arguments.loops),
+                "parts": lambda: measure_parts(arguments.build, arguments.out, arguments.seconds)}
+    for name in arguments.sections or [name for name in sections if name != "parts"]:
         print(f"== {name}", flush=True)
         begin = time.monotonic()
         try:

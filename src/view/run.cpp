@@ -10,6 +10,7 @@
 #include "analysis/trim.h"
 #include "base/text/json_writer.h"
 #include "base/thread.h"
+#include "format/passes.h"
 #include "walk/time/clock.h"
 
 namespace tacho::view {
@@ -130,6 +131,7 @@ std::string Run::document(std::string_view summary) {
   if (!summary.empty()) json.member("summary", summary);
   json.name("losses").begin_array();
   if (const std::string sentence = analysis::unaligned_sentence(*trace_); !sentence.empty()) json.value(sentence);
+  if (const std::string sentence = format::passes::sentence(*trace_); !sentence.empty()) json.value(sentence);
   for (const std::string& sentence : analysis::loss_sentences(*trace_)) json.value(sentence);
   for (const std::string& sentence : analysis::filter_sentences(*trace_)) json.value(sentence);
   json.end_array();

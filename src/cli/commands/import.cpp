@@ -14,6 +14,7 @@
 #include "cli/files/writer_names.h"
 #include "cli/shared/command_line.h"
 #include "format/format.h"
+#include "format/passes.h"
 #include "format/rocprofv3_csv/rocprofv3_csv.h"
 #include "format/source/names.h"
 #include "format/source/source.h"
@@ -106,6 +107,21 @@ std::vector<std::string> find_traces(const std::string& folder, const workload::
   return found;
 }
 
+// Traces of runs that were made once for each pass of counters go together as the folder around their passes.
+std::vector<std::string> join_passes(const std::vector<std::string>& traces, const std::string& folder) {
+  std::vector<std::string> joined;
+  for (const std::string& trace : traces) {
+    std::string whole = trace;
+    for (std::string at = trace; at.size() >= folder.size(); at = folder_of(at)) {
+      std::error_code error;
+      if (format::passes::accepts(at, "", fs::is_directory(at, error))) whole = at;
+      if (at.size() == folder.size()) break;
+    }
+    if (std::find(joined.begin(), joined.end(), whole) == joined.end()) joined.push_back(whole);
+  }
+  return joined;
+}
+
 // Databases and JSON of rocprofv3 hold counters, too: as rocprofv3's CSV files in `place` they join the other passes.
 Status add_counters_of(const std::vector<std::string>& traces, const std::string& place,
                        workload::ForeignCounters& counters) {
@@ -188,8 +204,13 @@ int run_import(int argc, char** argv) {
       return complain(kBadInput, name + ": exists; choose another name with -o, or --overwrite replaces it");
   ignore_output_signals();
   if (!traces.empty()) {
-    if (const Status done = write_trace(traces, trace_name, overwrite, notes); !done)
+    const std::vector<std::string> inputs = join_passes(traces, folder);
+    if (const Status done = write_trace(inputs, trace_name, overwrite, notes); !done)
       return complain(kBadInput, done.error().message);
+    if (inputs.size() == 1)  // of several, each was told of when it was opened
+      if (const auto written_trace = trace::Trace::open(trace_name))
+        if (const std::string sentence = format::passes::sentence(**written_trace); !sentence.empty())
+          notes.push_back(fmt::format("{}: {}", inputs[0], sentence));
     written.push_back(trace_name);
   }
   if (profile) {

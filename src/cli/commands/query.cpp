@@ -304,6 +304,7 @@ int run_query(int argc, char** argv) {
   if (!(*session)->cut_off().empty()) complain(kOk, (*session)->cut_off());
   if (!(*session)->unknown().empty()) complain(kOk, (*session)->unknown());
   if (!(*session)->unaligned().empty()) complain(kOk, fmt::format("{}: {}", file, (*session)->unaligned()));
+  if (!(*session)->passes().empty()) complain(kOk, fmt::format("{}: {}", file, (*session)->passes()));
   const Question question = {sql, schema, explain};
   if (form->word == "arrow") return answer_arrow(**session, question, form->framing, *to, limit);
   return answer_rows(**session, question, report::face_of(form->word), *to, limit);

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/shared/meant.h"
 #include "format/format.h"
+#include "format/passes.h"
 
 namespace tacho::cli {
 
@@ -25,6 +26,8 @@ Result<std::shared_ptr<const trace::Trace>> open_trace(const std::string& path, 
     complain(kOk, cut);
   }
   if (const std::string sentence = analysis::unaligned_sentence(**trace); !sentence.empty())
+    complain(kOk, path + ": " + sentence);
+  if (const std::string sentence = format::passes::sentence(**trace); !sentence.empty())
     complain(kOk, path + ": " + sentence);
   return trace;
 }

@@ -11,6 +11,7 @@
 
 #include "analysis/trim.h"
 #include "format/format.h"
+#include "format/passes.h"
 #include "format/rocpd/rocpd.h"
 #include "format/rpd/rpd.h"
 #include "format/sqlite/database.h"
@@ -140,6 +141,7 @@ class SqlSession : public Session {
   std::string_view dialect() const override { return dialect_; }
   std::string_view unknown() const override { return unknown_; }
   std::string_view unaligned() const override { return unaligned_; }
+  std::string_view passes() const override { return passes_; }
   std::string_view cut_off() const override { return cut_off_; }
   bool empty() const override { return empty_; }
   uint64_t decoded() const override {
@@ -161,7 +163,7 @@ class SqlSession : public Session {
 
   std::string path_;
   double limit_ = 0;  // s
-  std::string unknown_, unaligned_, cut_off_;
+  std::string unknown_, unaligned_, passes_, cut_off_;
   bool empty_ = false;
   std::string dialect_;
   std::string own_;  // the file's own dialect if it is a database
@@ -232,6 +234,7 @@ Status SqlSession::make_trace_desk() {
 Status SqlSession::make_trace_desk(const std::shared_ptr<const trace::Trace>& trace) {
   unknown_ = trace->unknown();
   unaligned_ = analysis::unaligned_sentence(*trace);
+  passes_ = format::passes::sentence(*trace);
   cut_off_ = analysis::cut_off_sentence(*trace, path_.empty() ? trace->path() : path_);
   empty_ = !cut_off_.empty() && analysis::holds_no_event(*trace);
   TACHO_ASSIGN(facts_, TraceFacts::make(trace));

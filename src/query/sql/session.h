@@ -47,6 +47,8 @@ class Session {
   virtual std::string_view unknown() const = 0;
   /// analysis::unaligned_sentence() of what is asked; "" for a database that is queried in place.
   virtual std::string_view unaligned() const = 0;
+  /// format::passes::sentence() of what is asked; "" for a database that is queried in place.
+  virtual std::string_view passes() const = 0;
   /// analysis::cut_off_sentence() of what is asked; "" for a database that is queried in place.
   virtual std::string_view cut_off() const = 0;
   /// Whether it was cut off before its first event.

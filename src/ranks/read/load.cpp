@@ -15,6 +15,7 @@
 #include "base/files/temporary.h"
 #include "base/text/how_many.h"
 #include "format/format.h"
+#include "format/passes.h"
 #include "format/source/names.h"
 #include "ranks/match/identities.h"
 #include "ranks/read/rank_pass.h"
@@ -103,6 +104,10 @@ Status list_traces(const std::vector<std::string>& inputs, std::vector<std::stri
   for (const std::string& input : inputs) {
     std::error_code error;
     if (!fs::is_directory(input, error)) {
+      files.push_back(input);
+      continue;
+    }
+    if (format::passes::accepts(input, {}, true)) {
       files.push_back(input);
       continue;
     }
@@ -293,8 +298,11 @@ Status open_and_pass(const std::string& file, bool keep, Job& job, OpenedFile& o
     return fail("{}: recorded with --aggregate: it holds no events to compare between ranks", file);
   TACHO_ASSIGN(opened.passed, pass_over_runs(*trace, file, opened.passed_with, job.names, job.spools));
   std::vector<RankRun>& runs = opened.passed.runs;
-  for (RankRun& run : runs)
+  for (RankRun& run : runs) {
     if (std::string cut = analysis::cut_off_sentence(*trace, file); !cut.empty()) run.remarks.push_back(std::move(cut));
+    if (const std::string passes = format::passes::sentence(*trace); !passes.empty())
+      run.remarks.push_back(fmt::format("{}: {}", file, passes));
+  }
   const bool marks_steps = std::ranges::any_of(runs, [](const RankRun& run) { return !run.steps_from.empty(); });
   if (keep && !marks_steps) opened.trace = std::move(trace);
   return {};

@@ -56,7 +56,9 @@ class RowMaps {
     auto& map = maps_[static_cast<size_t>(table)];
     if (row <= 0 || row >= static_cast<int64_t>(map.size())) return 0;
     int64_t& to = map[static_cast<size_t>(row)];
-    if (to == kUnmapped) to = make(table, row);
+    if (to != kUnmapped) return to;
+    to = make(table, row);
+    if (table == Table::kTrack && options_.track) options_.track(row, to);
     return to;
   }
   int64_t value(const event::Column& column, int64_t raw) {

@@ -20,6 +20,8 @@ struct CopyOptions {
   /// Whose the devices of the machine are that have no uuid: a row of table process, given the target's row of the
   /// first one; 0 = the target's machine, as without it. Devices of two machines may differ by nothing else.
   std::function<int64_t(int64_t first_process)> device_owner;
+  /// Told of each row of table track which row of the target it became.
+  std::function<void(int64_t row, int64_t target)> track;
   bool clocks = true;  // copy clock tuples; a file can hold those of only one machine
 };
 

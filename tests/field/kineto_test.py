@@ -621,6 +621,7 @@ class Torch(Kineto):
                                         "join tacho.api b on b.correlation = l.\"to\" order by a.name"),
                              [["a", "a_backward"], ["b", "b_backward"]], one)
             self.assertRegex(self.info(path), r"1 link[a-z ]*: bad input row")
+            self.assertIn('1 row is left out: its ts is missing, or no time within 73 years of 0; it is event 9, "fwdbwd"', self.info(path))
 
     def test_asynchronous_ranges_nest_and_keep_apart(self):
         def event(phase, ts, name="r", cat="c", **more):
@@ -633,6 +634,26 @@ class Torch(Kineto):
         self.assertEqual(rows, [["r", 10_000, 40_000], ["r", 15_000, 75_000], ["inner", 20_000, 20_000], ["r", 100_000, 30_000],
                                 ["r", 300_000, 20_000]])
         self.assertRegex(self.info(path), r"1 marker[a-z ]*: bad input row")
+        self.assertIn("1 row is left out: the end of a range that did not begin; it is event 9", self.info(path))
+
+    def test_each_reason_to_leave_an_event_out_is_told(self):
+        events = [kernel("k", 5, 5, 1), {"ph": "X", "cat": "cpu_op", "name": "late", "pid": 1, "tid": 1, "ts": "soon", "dur": 1},
+                  {"ph": "b", "cat": "c", "name": "lost", "pid": 1, "ts": 3}, {"ph": "n", "cat": "c", "name": "lost too", "pid": 1, "ts": 4},
+                  {"ph": "E", "pid": 1, "tid": 1, "ts": 6}, {"ph": "E", "pid": 1, "tid": 1, "ts": 7},
+                  {"ph": "C", "name": "Power", "pid": 1, "ts": 8, "args": {"W": "much", "V": 12, "A": "no"}},
+                  {"ph": "C", "name": "m", "pid": 1, "ts": 9, "args": {f"s{number}": number for number in range(4098)}},
+                  {"ph": "i", "name": "x" * 300, "pid": 1, "tid": 1}]
+        said = self.info(self.trace(events))
+        for sentence in ('2 rows are left out: its ts is missing, or no time within 73 years of 0; the first is event 2, "late"',
+                         '2 rows are left out: an asynchronous event without an id; the first is event 3, "lost"',
+                         "2 rows are left out: the end of a range that did not begin; the first is event 5",
+                         '2 rows are left out: a counter\'s value is no number; the first is event 7, "Power"',
+                         '2 rows are left out: the event has more than 4,096 values; the first is event 8, "m"'):
+            self.assertIn(sentence, said)
+        for good in ([kernel("k", 5, 5, 1)], [{"ph": "i", "name": "x", "pid": 1, "tid": 1, "ts": 1}]):
+            self.assertNotIn("left out", self.info(self.trace(good)))
+        for name, told in (("x" * 300, '"' + "x" * 100 + '..."'), ("x" * 99 + "é", '"' + "x" * 99 + "\ufffd...")):
+            self.assertIn(told, self.info(self.trace([kernel("k", 5, 5, 1), {"ph": "i", "name": name + "y", "pid": 1, "tid": 1}])))
 
     def test_a_new_text_id_for_every_request(self):
         events = [{"ph": "n", "cat": "c", "name": "r", "pid": 1, "tid": 1, "ts": ts, "id": f"{ts} " + "y" * 4000}

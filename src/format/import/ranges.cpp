@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/format.h"
 #include "event/times.h"
 
 namespace tacho::format::imported {
@@ -25,13 +26,14 @@ struct OpenEdge {
 // The open ranges of one lane, innermost last.
 class OpenStack {
  public:
-  OpenStack(trace::TraceWriter& writer, const RangePairs::HeldRange& held) : writer_(writer), held_(held) {}
+  OpenStack(trace::TraceWriter& writer, BadRows& bad, const RangePairs::HeldRange& held)
+      : writer_(writer), bad_(bad), held_(held) {}
   void begin(const OpenEdge& edge) {
     if (open_.size() < kDeepest) {
       open_.push_back(edge);
     } else {
       ++dropped_;
-      ++bad_;
+      bad_.add(writer_, Table::kMarker, fmt::format("a range within {} others", kDeepest), 0, {});
     }
   }
   // False if nothing is open that this end could close.
@@ -50,7 +52,7 @@ class OpenStack {
     }
     return false;
   }
-  void orphan() { ++bad_; }
+  void orphan(int64_t place) { bad_.add(writer_, Table::kMarker, "the end of a range that did not begin", place, {}); }
   // The lane is done.
   void close() {
     for (const OpenEdge& edge : open_) write(edge, -1, kUnknown);
@@ -60,7 +62,6 @@ class OpenStack {
   }
   Status tell() const {
     if (left_ > 0) writer_.lose(0, Table::kMarker, LossReason::kOpenAtExit, left_);
-    if (bad_ > 0) writer_.lose(0, Table::kMarker, LossReason::kBadInput, bad_);
     return status_;
   }
 
@@ -75,23 +76,24 @@ class OpenStack {
   }
 
   trace::TraceWriter& writer_;
+  BadRows& bad_;
   const RangePairs::HeldRange& held_;
   Status status_;
   std::vector<OpenEdge> open_;
-  int64_t left_ = 0, bad_ = 0;
+  int64_t left_ = 0;
   int64_t dropped_ = 0;  // ranges within the deepest that are open, too
 };
 
 }  // namespace
 
-Status RangePairs::finish(trace::TraceWriter& writer, const HeldRange& held) {
+Status RangePairs::finish(trace::TraceWriter& writer, BadRows& bad, const HeldRange& held) {
   TACHO_TRY(edges_.finish());
-  OpenStack stack(writer, held);
+  OpenStack stack(writer, bad, held);
   std::vector<RangeEdge> waiting;  // ends of this moment whose begin may stand behind them in the file
   int64_t lane = kUnknown, time = kUnknown;
   const auto settle = [&] {
     for (const RangeEdge& edge : waiting)
-      if (!stack.end(edge.time, edge.name, edge.track)) stack.orphan();
+      if (!stack.end(edge.time, edge.name, edge.track)) stack.orphan(edge.label);
     waiting.clear();
   };
   RangeEdge edge;
@@ -106,7 +108,7 @@ Status RangePairs::finish(trace::TraceWriter& writer, const HeldRange& held) {
       if (waiting.size() < kDeepest)
         waiting.push_back(edge);
       else
-        stack.orphan();
+        stack.orphan(edge.label);
     }
   }
   settle();

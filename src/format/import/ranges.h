@@ -7,6 +7,7 @@
 #include "base/files/sorted_file.h"
 #include "base/result.h"
 #include "event/schema.h"
+#include "format/import/bad_rows.h"
 #include "trace/write/writer.h"
 
 namespace tacho::format::imported {
@@ -23,8 +24,9 @@ class RangePairs {
   void begin(int64_t lane, int64_t time, int64_t track, int64_t label, int64_t name = 0) {
     edges_.add({lane, time, ++order_, false, track, label, name});
   }
-  void end(int64_t lane, int64_t time, int64_t name = 0, int64_t held = -1) {
-    edges_.add({lane, time, ++order_, true, held, 0, name});
+  /// `place`: the row's number in its file, for BadRows.
+  void end(int64_t lane, int64_t time, int64_t name = 0, int64_t held = -1, int64_t place = 0) {
+    edges_.add({lane, time, ++order_, true, held, place, name});
   }
   /// A begin whose row the caller makes: finish() hands back `held` and that of the end, numbers from 0 (-1 = none).
   void begin_held(int64_t lane, int64_t time, int64_t held, int64_t name) {
@@ -33,8 +35,8 @@ class RangePairs {
   /// `end`: kUnknown = it never ended.
   using HeldRange = std::function<Status(int64_t held, int64_t held_by_end, int64_t start, int64_t end)>;
   /// Adds the ranges, of those without an end with unknown duration (counted as LossReason::kOpenAtExit). Counts ends
-  /// without a begin as LossReason::kBadInput.
-  Status finish(trace::TraceWriter& writer, const HeldRange& held = {});
+  /// without a begin, and ranges within very many others, in `bad`.
+  Status finish(trace::TraceWriter& writer, BadRows& bad, const HeldRange& held = {});
 
   static constexpr int64_t kHeld = -1;  // in place of a track
 
@@ -42,7 +44,7 @@ class RangePairs {
   struct RangeEdge {
     int64_t lane, time, order;
     bool ends;
-    int64_t track, label, name;  // of an end: what it holds, 0, name
+    int64_t track, label, name;  // of an end: what it holds, its place, name
     bool operator<(const RangeEdge& other) const {
       if (lane != other.lane) return lane < other.lane;
       return time != other.time ? time < other.time : order < other.order;

@@ -241,7 +241,7 @@ void Translator::fill(const Event& event) {
 void Translator::counters(const Event& event) {
   const int64_t track = lane(event).track;
   range(event, track, event::MarkerKind::kStartStop);
-  if (event.bad_values > 0) writer_.lose(0, Table::kCounterValue, event::LossReason::kBadInput, event.bad_values);
+  bad_values(Table::kCounterValue, event);
   for (const Event::Value& value : event.values) {
     const int64_t counter =
         writer_.dimension(row::Counter{.name = writer_.string(value.name), .block = writer_.string(event.category)});

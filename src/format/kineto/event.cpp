@@ -107,7 +107,7 @@ JsonOutcome counter_value(JsonTokens& json, Event& event, std::string_view key) 
   if (event.values.size() < 4096)
     event.values.push_back({key, value});
   else
-    ++event.bad_values;
+    ++event.surplus_values;
   return JsonOutcome::kOk;
 }
 
@@ -261,7 +261,7 @@ void clear(Event& event) {
   for (int i = 0; i < 3; ++i) event.grid[i] = event.block[i] = event::kUnknown;
   event.values.clear();
   event.annotations.clear();
-  event.bad_values = 0;
+  event.bad_values = event.surplus_values = event.place = 0;
   event.buffers_used = 0;
 }
 

@@ -68,7 +68,8 @@ struct Event {
     double value;
   };
   std::vector<Value> values;
-  int64_t bad_values = 0;  // args of counters that are no numbers, or more than values holds
+  int64_t bad_values = 0, surplus_values = 0;  // args of counters that are no numbers, or more than values holds
+  int64_t place = 0;                           // in its file, from 1; 0 = not known any more
 
   // Texts that contained escapes.
   std::string buffers[10];

@@ -66,9 +66,21 @@ int64_t Translator::label(std::string_view name, std::string_view category, even
                      row::Label{.name = writer_.string(name), .kind = kind, .category = writer_.string(category)});
 }
 
+void Translator::bad_time(Table table, const Event& event) {
+  bad_rows_.add(writer_, table, "its ts is missing, or no time within 73 years of 0", event.place, event.name);
+}
+
+void Translator::bad_values(Table table, const Event& event) {
+  if (event.bad_values > 0)
+    bad_rows_.add(writer_, table, "a counter's value is no number", event.place, event.name, event.bad_values);
+  if (event.surplus_values > 0)
+    bad_rows_.add(writer_, table, "the event has more than 4,096 values", event.place, event.name,
+                  event.surplus_values);
+}
+
 void Translator::complete(Event& event) {
   const Meaning meaning = meaning_of_event(event);
-  if (!is_time(event.time)) return bad(table_of(meaning));
+  if (!is_time(event.time)) return bad_time(table_of(meaning), event);
   if (is_work(meaning, event) && !settling_) {
     if (owners_.undecided()) return hold_work(event);
     if (!early_.empty()) release_early();
@@ -282,8 +294,8 @@ void Translator::finish_tensors() {
 }
 
 void Translator::readings(const Event& event) {
-  if (!is_time(event.time)) return bad(Table::kReading);
-  if (event.bad_values > 0) writer_.lose(0, Table::kReading, event::LossReason::kBadInput, event.bad_values);
+  if (!is_time(event.time)) return bad_time(Table::kReading, event);
+  bad_values(Table::kReading, event);
   const std::string id = !event.id.given         ? std::string()
                          : event.id.text.empty() ? std::to_string(event.id.number)
                                                  : std::string(event.id.text);
@@ -305,7 +317,7 @@ void Translator::readings(const Event& event) {
 // ac2g arrows repeat the correlations; fwdbwd arrows tie a backward operator to its forward operator.
 void Translator::arrow(const Event& event) {
   if (event.category != "fwdbwd" || !event.id.given || event.phase == "t") return;
-  if (!is_time(event.time)) return bad(Table::kLink);
+  if (!is_time(event.time)) return bad_time(Table::kLink, event);
   flows_.add(
       {owners_.thread_track(event.process, event.thread), event.time, key_of(event.id), event.phase == "s" ? 1 : 0});
   any_flow_ = true;
@@ -314,7 +326,9 @@ void Translator::arrow(const Event& event) {
 // b, n, e and the older S, T, p, F: what belongs together has the same category, id and scope. Ids are a process's own
 // unless they say that they are global.
 void Translator::asynchronous(const Event& event, char phase) {
-  if (!is_time(event.time) || !event.id.given) return bad(Table::kMarker);
+  if (!is_time(event.time)) return bad_time(Table::kMarker, event);
+  if (!event.id.given)
+    return bad_rows_.add(writer_, Table::kMarker, "an asynchronous event without an id", event.place, event.name);
   const int64_t process = owners_.process(event.process);
   const bool older = phase == 'S' || phase == 'T' || phase == 'p' || phase == 'F';
   const int64_t parts[] = {writer_.string(event.category),
@@ -330,7 +344,7 @@ void Translator::asynchronous(const Event& event, char phase) {
     key ^= key >> 29;
   }
   const int64_t lane = static_cast<int64_t>(key), name = writer_.string(event.name);
-  if (phase == 'e' || phase == 'F') return asynchronous_.end(lane, event.time, name);
+  if (phase == 'e' || phase == 'F') return asynchronous_.end(lane, event.time, name, -1, event.place);
   const std::string_view line = event.category.empty() ? event.name : event.category;
   const int64_t track = async_lines_.row(writer_, row::Track{.kind = event::TrackKind::kRange,
                                                              .process = process,
@@ -368,6 +382,7 @@ void Translator::unread(const Event& event) {
 }
 
 void Translator::take(Event& event) {
+  event.place = ++taken_;
   if (event.phase.size() != 1) return unread(event);
   switch (const char phase = event.phase.front()) {
     case 'X':
@@ -381,7 +396,7 @@ void Translator::take(Event& event) {
     case 'i':
     case 'I':
     case 'R': {
-      if (!is_time(event.time)) return bad(Table::kMarker);
+      if (!is_time(event.time)) return bad_time(Table::kMarker, event);
       event.duration = 0;
       const int64_t track = owners_.thread_track(event.process, event.thread);
       if (event.category == "cpu_instant_event" && event.bytes != kUnknown &&
@@ -417,7 +432,7 @@ int64_t Translator::nested_lane(const Event& event) {
 // B: work, a call or an operator is what X would be with the arguments of both ends, anything else a range.
 void Translator::range_begins(const Event& event) {
   const Meaning meaning = meaning_of_event(event);
-  if (!is_time(event.time)) return bad(table_of(meaning));
+  if (!is_time(event.time)) return bad_time(table_of(meaning), event);
   const int64_t name = writer_.string(event.name);
   if (meaning == Meaning::kRange && !(event.category.empty() && may_be_device_line(event))) {
     const int64_t track = owners_.thread_track(event.process, event.thread);
@@ -434,9 +449,9 @@ void Translator::range_begins(const Event& event) {
 }
 
 void Translator::range_ends(const Event& event) {
-  if (!is_time(event.time)) return bad(Table::kMarker);
+  if (!is_time(event.time)) return bad_time(Table::kMarker, event);
   const int64_t held = event.any_argument ? held_.add(event, {}) : -1;
-  nested_.end(nested_lane(event), event.time, writer_.string(event.name), held);
+  nested_.end(nested_lane(event), event.time, writer_.string(event.name), held, event.place);
 }
 
 Status Translator::finish_ranges() {
@@ -446,7 +461,7 @@ Status Translator::finish_ranges() {
   const Owners::ScopeId last = owners_.block();
   Event event;
   settling_ = true;
-  TACHO_TRY(nested_.finish(writer_, [&](int64_t begin, int64_t end, int64_t start, int64_t until) -> Status {
+  TACHO_TRY(nested_.finish(writer_, bad_rows_, [&](int64_t begin, int64_t end, int64_t start, int64_t until) -> Status {
     TACHO_ASSIGN(const HeldEvents::Whose whose, held_.get(begin, end, event));
     event.time = start;
     event.duration = until == kUnknown ? kUnknown : event::duration_between(start, until);
@@ -460,7 +475,7 @@ Status Translator::finish_ranges() {
   owners_.owned_by_all(nullptr);
   owners_.in_block(last);
   settling_ = false;
-  return asynchronous_.finish(writer_);
+  return asynchronous_.finish(writer_, bad_rows_);
 }
 
 void Translator::hold_work(const Event& event) {
@@ -699,6 +714,7 @@ Status Translator::finish() {
   work_times_.finish(0);
   inputs_.finish();
   owners_.finish();
+  bad_rows_.say(writer_);
   return {};
 }
 

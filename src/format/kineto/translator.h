@@ -14,6 +14,7 @@
 
 #include "base/files/sorted_file.h"
 #include "base/number_map.h"
+#include "format/import/bad_rows.h"
 #include "format/import/ranges.h"
 #include "format/import/rows.h"
 #include "format/import/times.h"
@@ -204,7 +205,8 @@ class Translator {
   void put_annotations(const Event& event);
   void finish_annotations();
   int64_t label(std::string_view name, std::string_view category, event::MarkerKind kind);
-  void bad(event::Table table) { writer_.lose(0, table, event::LossReason::kBadInput, 1); }
+  void bad_time(event::Table table, const Event& event);
+  void bad_values(event::Table table, const Event& event);
 
   trace::TraceWriter& writer_;
   Owners owners_;
@@ -221,6 +223,8 @@ class Translator {
   imported::RecentRows<event::row::Track> async_lines_;
   InputRows inputs_;
   imported::RangePairs nested_, asynchronous_;
+  imported::BadRows bad_rows_;
+  int64_t taken_ = 0;          // events so far
   NumberMap<4> nested_lanes_;  // by block, pid, tid, host
   HeldEvents held_;            // begins of work and calls, ends with arguments, and held_work_
   SortedFile<HeldWork> held_work_;

@@ -15,6 +15,7 @@
 #include "base/text/csv.h"
 #include "base/text/utf8.h"
 #include "event/times.h"
+#include "format/import/bad_rows.h"
 #include "format/import/origin.h"
 #include "format/import/ranges.h"
 #include "format/import/times.h"
@@ -713,7 +714,9 @@ class Reader {
         pairs.begin(said.id, said.time, beside, label(said, MarkerKind::kStartStop));
       }
     }
-    TACHO_TRY(pairs.finish(writer_));
+    imported::BadRows bad;
+    TACHO_TRY(pairs.finish(writer_, bad));
+    bad.say(writer_);
     if (messages + pops == 0) return {};
     writer_.add(row::Note{
         .severity = paired || pops == 0 ? event::NoteSeverity::kInfo : event::NoteSeverity::kWarning,

@@ -110,7 +110,8 @@ void PrintTo(const FoundRange& range, std::ostream* out) {
 }
 
 std::vector<FoundRange> found_ranges(Imported& made, RangePairs& pairs) {
-  EXPECT_TRUE(pairs.finish(*made.writer));
+  BadRows bad;
+  EXPECT_TRUE(pairs.finish(*made.writer, bad));
   const auto trace = made.open();
   std::vector<FoundRange> found;
   Status status;

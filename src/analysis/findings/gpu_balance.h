@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "analysis/time/activity.h"
+#include "base/result.h"
 #include "trace/trace.h"
 
 namespace tacho::analysis {
@@ -17,9 +18,11 @@ struct GpuBalance {
   const DeviceActivity* busiest = nullptr;  ///< nullptr: no GPU did anything
   const DeviceActivity* least = nullptr;
   int64_t gpus = 0, mean = 0;  ///< that did something; their mean own_work(), ns
+  /// From the first to the last event of these runs, ns: of a trace that holds other runs, too, a part of its time.
+  int64_t length = 0;
 };
 
-/// Of the run whose busiest GPU works longest beyond the mean.
-GpuBalance gpu_balance(const trace::Trace& trace, const Activity& activity);
+/// Of the run whose busiest GPU works longest beyond the mean. Errors: damaged data.
+Result<GpuBalance> gpu_balance(const trace::Trace& trace, const Activity& activity);
 
 }  // namespace tacho::analysis

@@ -45,6 +45,7 @@ constexpr Quantity kQuantities[] = {
     {"gpus-unused", "GPUs that did nothing", "count", kRun},
     {"busiest-time", "Own work of the GPU with most of it", "ns", kRun},
     {"busy-mean", "Mean own work of these GPUs", "ns", kRun},
+    {"compared-time", "Time of the run whose GPUs are compared", "ns", kRun},
     {"busiest", "The GPU with most work", "word", kRun},
     {"least-busy", "The GPU with the least work", "word", kRun},
     {"least-busy-time", "Its own work", "ns", kRun},
@@ -674,11 +675,12 @@ Status run_subject(const trace::Trace& trace, const Activity& activity, const Fi
   fill.count("gpus-unused", std::max<int64_t>(facts.gpus - used, 0));
   // Collectives are work of a job whose other ranks have the other GPUs.
   fill.count("many-ranks", facts.ranks || any_collectives ? 1 : 0);
-  const GpuBalance balance = gpu_balance(trace, activity);
+  TACHO_ASSIGN(const GpuBalance balance, gpu_balance(trace, activity));
   fill.count("gpus-compared", balance.gpus);
   if (balance.busiest != nullptr) {
     fill.time("busiest-time", own_work(*balance.busiest));
     fill.time("busy-mean", balance.mean);
+    fill.time("compared-time", balance.length);
     fill.word("busiest", balance.busiest->text);
     fill.word("least-busy", balance.least->text);
     fill.time("least-busy-time", own_work(*balance.least));

@@ -962,6 +962,33 @@ TEST(Findings, OnlyGpusOfOneRunAreCompared) {
   expect_state(run(event::kUnknown, event::kUnknown, true), "unbalanced-gpus", "found");
 }
 
+// The share is one of the time of the runs that are compared, not of all that was merged.
+TEST(Findings, UnbalancedGpusAreJudgedByTheirOwnRun) {
+  const auto run = [](bool merged) {
+    Machine machine;
+    machine.devices = 3;
+    Planted planted(machine);
+    Launch second, other;
+    second.stream = 2;
+    other.stream = 4;
+    for (int i = 0; i < 100; ++i) {
+      planted.launch(kMs);
+      planted.launch(500 * kUs, second);
+    }
+    if (merged) {
+      const int64_t process = planted.writer().dimension(event::row::Process{.pid = 77, .run = 1});
+      planted.writer().update(Table::kDevice, 3, event::column::Device::process, process);
+      planted.kernel(planted.now + 10'000 * kMs, kMs, other, 0);
+    }
+    return planted.find();
+  };
+  const Findings alone = run(false), merged = run(true);
+  expect_state(alone, "unbalanced-gpus", "found");
+  expect_state(merged, "unbalanced-gpus", "found");
+  EXPECT_EQ(finding_of(alone, "unbalanced-gpus")->evidence, finding_of(merged, "unbalanced-gpus")->evidence);
+  EXPECT_EQ(finding_of(alone, "unbalanced-gpus")->saves, finding_of(merged, "unbalanced-gpus")->saves);
+}
+
 TEST(Findings, SlowClockAndFullMemory) {
   const auto run = [](double slow, int slow_readings, double memory) {
     Planted planted;

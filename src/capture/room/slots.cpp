@@ -293,6 +293,27 @@ void over_unbound_calls(const dl_phdr_info& object, Body body) {
   }
 }
 
+// Calls body(word, hook, mapping) for the words that hold a hook's function, or will once they are bound.
+template <typename Body>
+bool over_slots(const SlotHook* hooks, size_t count, const SlotRules& rules, Body body) {
+  const ByValue by_found(hooks, count, ByValue::Key::kFound);
+  const FirstLetters linked(hooks, count);
+  return Walk::over_objects(rules, [&](const Walk& walk, const dl_phdr_info& object) {
+    walk.over_words(object, [&](void** word, const Mapping& mapping) {
+      if (const SlotHook* const hook = by_found.find(__atomic_load_n(word, __ATOMIC_RELAXED)))
+        body(word, *hook, mapping);
+    });
+    over_unbound_calls(object, [&](const char* symbol, void** slot) {
+      const char* const known = rules.known_as != nullptr ? rules.known_as(file_name_of(object), symbol) : nullptr;
+      const char* const name = known != nullptr ? known : symbol;
+      if (!linked.has(name)) return;
+      for (size_t i = 0; i < count; ++i)
+        if (hooks[i].symbol != nullptr && strcmp(hooks[i].symbol, name) == 0)
+          if (const Mapping* const mapping = walk.mapping_of(slot)) return body(slot, hooks[i], *mapping);
+    });
+  });
+}
+
 }  // namespace
 
 SlotCount lead_slots(const SlotHook* hooks, size_t count, const SlotRules& rules) {
@@ -302,28 +323,18 @@ SlotCount lead_slots(const SlotHook* hooks, size_t count, const SlotRules& rules
     result.looked = false;
     return result;
   }
-  const ByValue by_found(hooks, count, ByValue::Key::kFound);
-  const auto lead = [&](void** word, const SlotHook& hook, const Mapping& mapping) {
+  result.looked = over_slots(hooks, count, rules, [&](void** word, const SlotHook& hook, const Mapping& mapping) {
     if (remember(word, *word) && put(word, hook.hook, mapping))
       ++result.led;
     else
       ++result.refused;
-  };
-  const FirstLetters linked(hooks, count);
-  result.looked = Walk::over_objects(rules, [&](const Walk& walk, const dl_phdr_info& object) {
-    walk.over_words(object, [&](void** word, const Mapping& mapping) {
-      if (const SlotHook* const hook = by_found.find(__atomic_load_n(word, __ATOMIC_RELAXED)))
-        lead(word, *hook, mapping);
-    });
-    over_unbound_calls(object, [&](const char* symbol, void** slot) {
-      const char* const known = rules.known_as != nullptr ? rules.known_as(file_name_of(object), symbol) : nullptr;
-      const char* const name = known != nullptr ? known : symbol;
-      if (!linked.has(name)) return;
-      for (size_t i = 0; i < count; ++i)
-        if (hooks[i].symbol != nullptr && strcmp(hooks[i].symbol, name) == 0)
-          if (const Mapping* const mapping = walk.mapping_of(slot)) return lead(slot, hooks[i], *mapping);
-    });
   });
+  return result;
+}
+
+SlotCount count_slots(const SlotHook* hooks, size_t count, const SlotRules& rules) {
+  SlotCount result;
+  result.looked = over_slots(hooks, count, rules, [&](void**, const SlotHook&, const Mapping&) { ++result.led; });
   return result;
 }
 

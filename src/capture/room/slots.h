@@ -32,6 +32,8 @@ struct SlotCount {
 
 /// Leads words of all loaded libraries to hooks. What was led before stays. For one thread at a time.
 SlotCount lead_slots(const SlotHook* hooks, size_t count, const SlotRules& rules);
+/// How many words lead_slots() would lead. 0 with `looked` false where they cannot be looked at.
+SlotCount count_slots(const SlotHook* hooks, size_t count, const SlotRules& rules);
 /// Leads all words back, also those that the program has got since. The hooks are those that were led to.
 void lead_back(const SlotHook* hooks, size_t count, const SlotRules& rules);
 

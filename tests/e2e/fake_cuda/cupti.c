@@ -240,16 +240,26 @@ static void tell_driver_call(const char* function, uint32_t id, int site, uint32
   if (callback) callback(NULL, 1, id, &call);
   t_at_exit = 0;
 }
+static int g_tells_version;
+static void record_driver_call(uint32_t id, uint32_t correlation);
+static void record_without_times(void);
 static void tell_version_asked(void) {
   const uint32_t correlation = next_number();
-  for (int site = 0; site < 2; ++site) tell_driver_call("cuDriverGetVersion", 15, site, correlation);
+  for (int site = 0; site < 2; ++site)
+    if (g_tells_version) tell_driver_call("cuDriverGetVersion", 15, site, correlation);
+  record_driver_call(15, correlation);
+}
+/* Calls of cuDriverGetVersion are seen while anyone wants to hear of them. */
+static void follow_version(void) {
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  void (**asked)(void) = driver != NULL ? dlsym(driver, "fake_driver_version_asked") : NULL;
+  if (asked != NULL) *asked = g_tells_version || (g_enabled >> 4 & 1) ? tell_version_asked : NULL;
 }
 EXPORT int cuptiEnableCallback(uint32_t on, void* subscriber, int domain, uint32_t id) {
   (void)subscriber;
   if (domain == 1 && id == 15) {
-    void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    void (**asked)(void) = driver != NULL ? dlsym(driver, "fake_driver_version_asked") : NULL;
-    if (asked != NULL) *asked = on ? tell_version_asked : NULL;
+    g_tells_version = on != 0;
+    follow_version();
   }
   if (domain == 2 && id == 211) g_tells_launches = on != 0;
   if (domain == 1 && id == 514) g_tells_graphs = on != 0;
@@ -280,13 +290,19 @@ EXPORT int cuptiActivityEnable(int kind) {
   OLD_FUNCTION;
   if (kind == 10 && getenv("FAKE_CUPTI_REFUSES_KERNELS")) return atoi(getenv("FAKE_CUPTI_REFUSES_KERNELS"));
   g_enabled |= 1ull << kind;
+  if (kind == 4) follow_version();
+  if (kind == 10 && getenv("FAKE_CUPTI_LATE_RECORD")) record_without_times();
   return 0;
 }
 EXPORT int cuptiActivityDisable(int kind) {
   OLD_FUNCTION;
   if (kind == 10 && g_graph_followed == 1) g_graph_followed = 2;
   g_enabled &= ~(1ull << kind);
+  if (kind == 4) follow_version();
   return 0;
+}
+EXPORT int fake_kinds(void) {
+  return g_enabled != 0;
 }
 EXPORT int cuptiActivityRegisterCallbacks(requested_fn requested, completed_fn completed) {
   OLD_FUNCTION;
@@ -302,11 +318,17 @@ EXPORT int cuptiActivityGetNumDroppedRecords(void* context, uint32_t stream, siz
   g_dropped = 0;
   return 0;
 }
+static int g_one_buffer_for_all, g_thread_id_type;
 EXPORT int cuptiActivitySetAttribute(int attribute, size_t* size, void* value) {
-  (void)attribute;
-  (void)size;
-  (void)value;
+  if (attribute == 9 && *size == 1) g_one_buffer_for_all = *(const uint8_t*)value == 0;
   return 0;
+}
+EXPORT int cuptiGetThreadIdType(int* type) {
+  *type = g_thread_id_type;
+  return 0;
+}
+EXPORT int fake_thread_id_type(void) {
+  return g_thread_id_type;
 }
 EXPORT int cuptiGetTimestamp(uint64_t* time) {
   OLD_FUNCTION;
@@ -314,7 +336,7 @@ EXPORT int cuptiGetTimestamp(uint64_t* time) {
   return 0;
 }
 EXPORT int cuptiSetThreadIdType(int type) {
-  (void)type;
+  g_thread_id_type = type;
   return getenv("FAKE_CUPTI_NO_THREADS") != NULL;
 }
 static int g_clocks;
@@ -354,7 +376,7 @@ EXPORT int cuptiActivityRegisterTimestampCallback(uint64_t (*timestamp)(void)) {
 }
 EXPORT int cuptiActivityGetAttribute(int attribute, size_t* size, void* value) {
   if (attribute != 9 || *size != 1 || getenv("FAKE_CUPTI_NO_THREADS")) return 1;
-  *(uint8_t*)value = 1;
+  *(uint8_t*)value = !g_one_buffer_for_all;
   return 0;
 }
 EXPORT int cuptiActivityEnableRuntimeApi(uint32_t id, uint8_t on) {
@@ -488,6 +510,34 @@ static uint8_t* space(uint32_t kind) {
     memcpy(at + (offset), &v_, sizeof v_); \
   } while (0)
 
+static void record_driver_call(uint32_t id, uint32_t correlation) {
+  uint8_t* at;
+  pthread_mutex_lock(&g_lock);
+  if ((g_enabled >> 4 & 1) && (at = space(4))) {
+    const uint64_t start = now();
+    PUT(uint32_t, 4, id);
+    PUT(uint64_t, 8, start);
+    PUT(uint64_t, 16, now());
+    PUT(uint32_t, 24, (uint32_t)getpid());
+    PUT(uint32_t, 28, (uint32_t)syscall(SYS_gettid));
+    PUT(uint32_t, 32, correlation);
+    PUT(uint32_t, 0, 4);
+  }
+  pthread_mutex_unlock(&g_lock);
+}
+
+/* A kernel that was launched before anyone recorded. */
+static void record_without_times(void) {
+  uint8_t* at;
+  pthread_mutex_lock(&g_lock);
+  if ((at = space(10))) {
+    PUT(uint32_t, 92, g_correlation);
+    PUT(const char*, 104, "_Z6vecAddPfi");
+    PUT(uint32_t, 0, 10);
+  }
+  pthread_mutex_unlock(&g_lock);
+}
+
 /* The "driver" of the stand-in starts: its device and context. */
 EXPORT void fake_start(void) {
   pthread_mutex_lock(&g_lock);
@@ -526,7 +576,7 @@ EXPORT void fake_launch(const char* name) {
     PUT(uint64_t, 8, start);
     PUT(uint64_t, 16, now());
     PUT(uint32_t, 24, (uint32_t)getpid());
-    PUT(uint32_t, 28, 0xf7001000u);
+    PUT(uint32_t, 28, g_thread_id_type == 1 ? (uint32_t)syscall(SYS_gettid) : 0xf7001000u);
     PUT(uint32_t, 32, correlation);
     PUT(uint32_t, 0, 5);
   }

@@ -82,6 +82,9 @@ constinit std::atomic<bool> g_refused{false};  // CUPTI asked for a buffer and g
 
 constinit std::atomic<bool> g_graph_kernels{false};
 
+// The driver's function of newest_call(), 0 = none, and the number in buffers that CUPTI has completed.
+constinit std::atomic<uint32_t> g_function_sought{0}, g_call_found{0};
+
 // Buffers that CUPTI holds. A buffer leaves this table before the drainer gets it, so text read from a buffer that is
 // still here afterwards was valid.
 struct OpenBuffer {
@@ -239,6 +242,19 @@ void see_record(const uint8_t* record, uint32_t kind, uint64_t text) {
     see_text(text);
 }
 
+// The number of a call of the function that newest_call() seeks; 0: the record is none.
+uint32_t sought_call(const uint8_t* record, uint32_t kind) {
+  if (kind != abi::kind::kDriver) return 0;
+  const uint32_t function = g_function_sought.load(std::memory_order_relaxed);
+  if (function == 0 || load<uint32_t>(record + abi::api::callback.offset) != function) return 0;
+  return load<uint32_t>(record + abi::api::correlation.offset);
+}
+
+// 0 = none. Numbers begin anew behind 2^32.
+uint32_t later_call(uint32_t a, uint32_t b) {
+  return a == 0 || (b != 0 && static_cast<int32_t>(b - a) > 0) ? b : a;
+}
+
 }  // namespace
 
 void setup_buffers(const Cupti& cupti, uint32_t version, uint32_t blocks) {
@@ -303,6 +319,7 @@ void buffer_completed(abi::Context, uint32_t, uint8_t* buffer, size_t, size_t va
     if (kind == abi::kind::kKernel && abi::kernel::graph_node.in(size) &&
         load<uint64_t>(record + abi::kernel::graph_node.offset) != 0)
       g_graph_kernels.store(true, std::memory_order_relaxed);
+    if (const uint32_t call = sought_call(record, kind); call != 0) g_call_found.store(call, std::memory_order_relaxed);
     return true;
   });
   forget(extent);
@@ -327,6 +344,26 @@ uint64_t incomplete_records() {
     if (g_open[i].extent.load(std::memory_order_relaxed) == extent) incomplete += here;
   }
   return incomplete;
+}
+
+uint32_t newest_call(uint32_t driver_function) {
+  if (g_function_sought.exchange(driver_function, std::memory_order_relaxed) != driver_function)
+    g_call_found.store(0, std::memory_order_relaxed);
+  uint32_t newest = 0;
+  const uint32_t end = g_open_end.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < end; ++i) {
+    tape::BlockHeader* const extent = g_open[i].extent.load(std::memory_order_acquire);
+    if (extent == nullptr) continue;
+    uint32_t here = 0;
+    walk(reinterpret_cast<uint8_t*>(tape::payload(extent)), capacity_of(extent), 0,
+         [&](const uint8_t* record, uint32_t kind, uint32_t) {
+           if (const uint32_t call = sought_call(record, kind); call != 0) here = call;
+           return true;
+         });
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (g_open[i].extent.load(std::memory_order_relaxed) == extent) newest = later_call(newest, here);
+  }
+  return later_call(newest, g_call_found.exchange(0, std::memory_order_relaxed));
 }
 
 void look_for_names() {

@@ -26,6 +26,9 @@ void forget_buffers();
 /// Looks for new names in the buffers that CUPTI holds, so that tacho knows them if the process is killed. For one
 /// thread only.
 void look_for_names();
+/// CUPTI's number of the newest call of a function of the driver's in the buffers that CUPTI holds, or has completed
+/// since the last time this was asked for that function; 0 = none. For one thread only.
+uint32_t newest_call(uint32_t driver_function);
 /// Whether a kernel of a graph was in a buffer since forget_buffers().
 bool saw_graph_kernels();
 /// Asks CUPTI how many records it dropped since the last time and counts them.

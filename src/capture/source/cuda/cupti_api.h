@@ -37,6 +37,7 @@ inline constexpr uint32_t kCallbacks = 2048;
   F(enable_runtime_api, cuptiActivityEnableRuntimeApi, false, (uint32_t, uint8_t))                          \
   F(get_timestamp, cuptiGetTimestamp, true, (uint64_t*))                                                    \
   F(set_thread_id_type, cuptiSetThreadIdType, false, (int))                                                 \
+  F(get_thread_id_type, cuptiGetThreadIdType, false, (int*))                                                \
   F(register_timestamp, cuptiActivityRegisterTimestampCallback, false, (abi::Timestamp))                    \
   F(enable_driver_api, cuptiActivityEnableDriverApi, false, (uint32_t, uint8_t))                            \
   F(enable_hw_trace, cuptiActivityEnableHWTrace, false, (uint8_t))                                          \

@@ -21,4 +21,8 @@ void see_graph_call(int domain, uint32_t id);
 /// (own_subscriber.h), of which nothing stays.
 void leave_cupti(const Cupti& cupti, abi::Subscriber subscriber, bool busy);
 
+/// The same where another profiler uses CUPTI, before or after tacho: gives the subscriber back, if there is one, and
+/// finalises nothing.
+void leave_cupti_to_others(const Cupti& cupti, abi::Subscriber subscriber);
+
 }  // namespace tacho::capture::cuda

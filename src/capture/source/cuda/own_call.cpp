@@ -15,7 +15,11 @@ constinit std::atomic<pthread_t> g_caller{0};
 constinit InOwnCall g_what = nullptr;
 constinit bool g_subscribed = false;
 
-uint32_t callback_of_function(const Cupti& cupti) {
+using GetVersion = int (*)(int*);
+
+}  // namespace
+
+uint32_t number_of_own_function(const Cupti& cupti) {
   for (uint32_t id = 1; id < kCallbacks; ++id) {
     const char* name = nullptr;
     if (cupti.get_callback_name(abi::domain::kDriver, id, &name) == abi::kSuccess && name != nullptr &&
@@ -25,12 +29,15 @@ uint32_t callback_of_function(const Cupti& cupti) {
   return 0;
 }
 
-}  // namespace
+void call_own_function() {
+  int version = 0;
+  if (const auto function = reinterpret_cast<GetVersion>(find_in_driver(kFunction)); function != nullptr)
+    function(&version);
+}
 
 bool make_own_call(const Cupti& cupti, abi::Subscriber subscriber, InOwnCall what) {
-  using GetVersion = int (*)(int*);
   const auto function = reinterpret_cast<GetVersion>(find_in_driver(kFunction));
-  const uint32_t callback = function != nullptr ? callback_of_function(cupti) : 0;
+  const uint32_t callback = function != nullptr ? number_of_own_function(cupti) : 0;
   if (callback == 0 || cupti.enable_callback(1, subscriber, abi::domain::kDriver, callback) != abi::kSuccess)
     return false;
   int version = 0;

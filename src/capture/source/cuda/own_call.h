@@ -13,6 +13,10 @@ using InOwnCall = bool (*)(const abi::CallbackData& call);
 /// thread at a time.
 bool make_own_call(const Cupti& cupti, abi::Subscriber subscriber, InOwnCall what);
 
+/// CUPTI's number of cuDriverGetVersion among the driver's functions, 0 = unknown; and a plain call of it.
+uint32_t number_of_own_function(const Cupti& cupti);
+void call_own_function();
+
 /// True if the callback is one of tacho's own call, and dealt with. Call first in a callback.
 bool see_own_call(const abi::CallbackData& call);
 

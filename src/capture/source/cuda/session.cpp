@@ -25,6 +25,7 @@
 #include "capture/source/cuda/cupti_api.h"
 #include "capture/source/cuda/ending.h"
 #include "capture/source/cuda/graphs.h"
+#include "capture/source/cuda/other_profiler.h"
 #include "capture/source/cuda/own_call.h"
 #include "capture/source/cuda/own_subscriber.h"
 #include "capture/source/sampler/counts.h"
@@ -50,6 +51,9 @@ constinit bool g_driver_started = false;
 constinit bool g_graph_nodes = false;
 constinit bool g_synchronization = false;
 constinit bool g_profiler_api = false;
+// Beside another profiler (other_profiler.h), which keeps the subscriber: there are records, but no callbacks.
+constinit bool g_beside = false;
+constinit bool g_others_clock = false;  // CUPTI's clock is, or may be, another profiler's
 
 void say_and_note(event::NoteSeverity severity, const char* sentence) {
   if (!tape::attached_late()) say(sentence);  // the program's output is its own
@@ -155,6 +159,14 @@ void define_clock(event::BlockClock kind) {
 }
 
 void setup_clock() {
+  if (g_others_clock) {
+    // Its ticks may be no nanoseconds: two pairs tell how long they last.
+    g_pairs = true;
+    define_clock(event::BlockClock::kPaired);
+    const timespec between{0, 20'000'000};
+    nanosleep(&between, nullptr);
+    return define_clock_pair();
+  }
   if (g_clock_registered) {
     g_pairs = tape::configuration().cupti_clock || !clock_is_ours();
     return define_clock(g_pairs               ? event::BlockClock::kPaired
@@ -259,7 +271,10 @@ bool has_host_functions() {
   return g_version >= 130100;
 }
 
+constinit bool g_driver_kind = false;  // calls of the driver's are recorded
+
 void switch_kind(int kind, bool on) {
+  if (kind == abi::kind::kDriver) g_driver_kind = on;
   if ((kind == abi::kind::kHostLaunch || kind == abi::kind::kGraphHostNode) && !has_host_functions()) return;
   if (kind == abi::kind::kSynchronization && !g_synchronization) return;
   if (kind == abi::kind::kRuntime && !g_all_calls)
@@ -291,12 +306,16 @@ uint32_t number_of_now();
 // In a program that ran before, work goes on while CUPTI is switched. The number of a call of our own separates what
 // was launched before from the rest: CUPTI hands over only some of what is launched while its kinds are switched.
 constinit bool g_stopped_at_number = false;
+// Without callbacks the call itself has been recorded, and belongs to neither side.
+void define_switch(event::BlockFact fact, uint32_t number) {
+  tape::define_fact(kBlocks, fact, g_beside && fact == event::BlockFact::kRecordingStarts ? number + 1 : number);
+}
 void mark_switch(event::BlockFact fact) {
   if (!tape::attached_late() || (fact == event::BlockFact::kRecordingStarts && !g_stopped_at_number)) return;
   const uint32_t now = number_of_now();
   if (now == 0) return;
   g_stopped_at_number = fact == event::BlockFact::kRecordingStops;
-  tape::define_fact(kBlocks, fact, now);
+  define_switch(fact, now);
 }
 
 // Makes the kinds that are enabled follow `wanted` (source bits).
@@ -365,7 +384,23 @@ constinit uint64_t g_start_launch = 0, g_stop_launch = 0;
 // In a program that runs already, launches count from when their kernels are recorded.
 constinit std::atomic<bool> g_counts_launches{false};
 
+// Where another profiler has the callbacks: all of the driver's calls are recorded for the moment of the call.
+uint32_t number_by_record() {
+  const uint32_t function = number_of_own_function(g_cupti);
+  if (function == 0) return 0;
+  newest_call(function);
+  g_cupti.activity_enable(abi::kind::kDriver);
+  call_own_function();
+  if (g_driver_kind)
+    switch_kind(abi::kind::kDriver, true);
+  else
+    g_cupti.activity_disable(abi::kind::kDriver);
+  g_counts_launches.store(true, std::memory_order_release);
+  return newest_call(function);
+}
+
 uint32_t number_of_now() {
+  if (g_beside) return number_by_record();
   g_number_now.store(0, std::memory_order_relaxed);
   make_own_call(g_cupti, g_subscriber, [](const abi::CallbackData& call) {
     g_number_now.store(call.correlation, std::memory_order_relaxed);
@@ -549,6 +584,7 @@ void* follow(void*) {
   tape::PoolHeader* const pool = tape::pool();
   const uint32_t period = pool->flush_period_ms == 0 ? 1000 : pool->flush_period_ms;
   int64_t last_flush = raw_now();
+  int early_pairs = g_others_clock ? 20 : 0;  // of the clocks, until the length of a tick is well known
   while (g_finished.load(std::memory_order_relaxed) == 0) {
     // Wakes at once when the launcher changes `enabled` and wakes its waiters, otherwise soon.
     const uint64_t seen = pool->enabled.load(std::memory_order_relaxed);
@@ -566,6 +602,7 @@ void* follow(void*) {
     const uint64_t wanted = pool->enabled.load(std::memory_order_relaxed);
     if (wanted != g_active.load(std::memory_order_relaxed)) apply_sources(wanted);
     look_for_names();
+    if (early_pairs > 0 && --early_pairs >= 0) define_clock_pair();
     const int64_t now = raw_now();
     if (now - last_flush >= int64_t{period} * 1'000'000 || pool->closing.load(std::memory_order_relaxed) != 0) {
       g_cupti.flush_all(0);
@@ -641,19 +678,64 @@ unsigned needed_driver(uint32_t cupti) {
   }
 }
 
+constinit std::atomic<bool> g_yields{false};  // the session ends because another profiler begins
+constinit int g_others_thread_ids = -1;       // what was set before, -1 = nothing was changed
+
 // In a program that ran before.
 void give_back_cupti() {
+  if (g_others_thread_ids >= 0) g_cupti.set_thread_id_type(g_others_thread_ids);
+  g_others_thread_ids = -1;
   // A client of several leaves with its subscriber, and nothing of CUPTI's is left (docs/attach.md).
-  if (!has_own_subscriber())
-    leave_cupti(g_cupti, g_subscriber, g_inside.load() != 0);
-  else
+  if (has_own_subscriber())
     g_cupti.unsubscribe(g_subscriber);
+  else if (g_beside || g_yields.load())
+    leave_cupti_to_others(g_cupti, g_subscriber);
+  else
+    leave_cupti(g_cupti, g_subscriber, g_inside.load() != 0);
   forget_own_subscriber();
   g_subscriber = nullptr;
 }
 
+void tell_other_records() {
+  char line[256];
+  snprintf(
+      line, sizeof line,
+      "PyTorch's profiler records in process %d now: its CUDA activity is not in this trace; attach again when the "
+      "profiler has ended",
+      static_cast<int>(getpid()));
+  say_and_note(event::NoteSeverity::kWarning, line);
+}
+
+// What needs callbacks and was asked for.
+void tell_beside() {
+  char line[640];
+  int size =
+      snprintf(line, sizeof line,
+               "PyTorch's profiler was used in the program before and keeps CUPTI's callbacks: tacho records CUDA "
+               "until the profiler is used again");
+  const auto add = [&](bool asked, const char* what) {
+    if (!asked || size < 0 || static_cast<size_t>(size) >= sizeof line) return;
+    size += snprintf(line + size, sizeof line - static_cast<size_t>(size), "; %s", what);
+  };
+  add(g_start_launch != 0 || g_stop_launch != 0,
+      "launches are not counted, so that no number of them starts or ends it");
+  add(tape::configuration().api_args, "calls come without arguments (--api-args)");
+  add(g_profiler_api, "cudaProfilerStart and cudaProfilerStop have no effect");
+  add(sampler::g_launch_stacks.load(std::memory_order_relaxed), "launches come without call stacks");
+  add(sampler::counts_calls(), "calls come without counters of the processor");
+  tape::note(event::NoteSeverity::kInfo, line);
+  tape::define_property(event::Table::kProcess, 0, "cupti.subscriber", "another profiler's");
+}
+
 bool subscribe() {
+  g_beside = g_others_clock = false;
   if (take_own_subscriber(g_cupti, g_version, driver_major(), on_callback, g_subscriber)) return true;
+  const OtherProfiler profiler = tape::attached_late() ? ask_other_profiler() : OtherProfiler::kNone;
+  if (profiler == OtherProfiler::kRecords) {
+    tell_other_records();
+    return false;
+  }
+  g_others_clock = profiler == OtherProfiler::kIdle;
   abi::Result result;
   char other[128] = {};
   if (g_cupti.subscribe_v2 != nullptr) {
@@ -664,6 +746,8 @@ bool subscribe() {
     result = g_cupti.subscribe(&g_subscriber, on_callback, nullptr);
   }
   if (result == abi::kSuccess) return true;
+  g_beside = result == abi::kMultipleSubscribers && profiler == OtherProfiler::kIdle && !others_hold_cupti(g_cupti);
+  if (g_beside) return true;
   char line[1024];
   if (result == abi::kMultipleSubscribers) {
     snprintf(line, sizeof line,
@@ -696,9 +780,65 @@ void choose_thread_ids() {
       g_cupti.get_attribute != nullptr &&
       g_cupti.get_attribute(abi::attribute::kPerThreadBuffer, &attribute_size, &per_thread) == abi::kSuccess &&
       per_thread == 1;
-  const bool thread_ids = !by_buffer && g_cupti.set_thread_id_type != nullptr &&
+  int before = 0;
+  const bool restorable = g_cupti.get_thread_id_type != nullptr && g_cupti.get_thread_id_type(&before) == abi::kSuccess;
+  const bool thread_ids = !by_buffer && g_cupti.set_thread_id_type != nullptr && (restorable || !g_others_clock) &&
                           g_cupti.set_thread_id_type(abi::kThreadIdSystem) == abi::kSuccess;
+  if (thread_ids && g_others_clock) g_others_thread_ids = before;
   tape::define_fact(kBlocks, event::BlockFact::kThreadIds, thread_ids ? 1 : 0);
+}
+
+}  // namespace
+
+namespace {
+
+// The turn of who starts a session in a program that runs, or ends it: one waits for the other, but not for ever.
+constinit LockWord g_turn{0};
+class Turn {
+ public:
+  explicit Turn(int64_t patience) {
+    const int64_t begin = raw_now();
+    while (!(has_ = try_lock(g_turn)) && raw_now() - begin < patience) {
+      const timespec moment{0, 200'000};
+      nanosleep(&moment, nullptr);
+    }
+  }
+  ~Turn() {
+    if (has_) unlock(g_turn);
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  bool has() const { return has_; }
+
+ private:
+  bool has_ = false;
+};
+
+constinit bool g_watched = false;  // calls of other profilers come to yield_to_other()
+constinit int64_t g_came = 0;      // raw ns
+
+void yield_to_other(const char* function);
+
+// Sees the other profiler's calls from here on. False where it records, or where it may begin to without tacho's being
+// told: the trace says so.
+bool watch_others() {
+  g_came = raw_now();
+  if (has_own_subscriber()) return true;
+  const uint64_t calls = calls_of_others();
+  g_watched = watch_other_profiler(g_cupti, yield_to_other, g_others_clock);
+  if (!g_others_clock) return true;
+  if (!g_watched && g_beside) {
+    say_and_note(event::NoteSeverity::kWarning,
+                 "PyTorch's profiler already uses CUPTI in the program, and its calls cannot be followed; tacho traces "
+                 "the rest");
+    return false;
+  }
+  // A window that is being opened has been registered already, but says so a little later.
+  const timespec moment{0, 50'000'000};
+  nanosleep(&moment, nullptr);
+  if (ask_other_profiler() == OtherProfiler::kIdle && calls_of_others() == calls) return true;
+  tell_other_records();
+  return false;
 }
 
 }  // namespace
@@ -729,9 +869,14 @@ bool start_session() {
   g_profiler_api = configuration.profiler_api;
   g_start_launch = tape::pool()->start_launch;
   g_stop_launch = tape::pool()->stop_launch;
-  if (!subscribe()) return false;
-  if (tape::attached_late() && !has_own_subscriber()) begin_to_follow_graphs(g_cupti, g_subscriber);
   g_pid = getpid();
+  if (!subscribe()) return false;
+  if (tape::attached_late() && !has_own_subscriber() && !g_beside) begin_to_follow_graphs(g_cupti, g_subscriber);
+  if (tape::attached_late() && !watch_others()) {
+    give_back_cupti();
+    return false;
+  }
+  if (g_beside) tell_beside();
   char text[64];
   snprintf(text, sizeof text, "%u", g_version);
   tape::define_property(event::Table::kProcess, 0, "cupti.version", text);
@@ -749,7 +894,7 @@ bool start_session() {
     tape::define_fact(kBlocks, event::BlockFact::kKernelExclude, 0, configuration.kernel_exclude);
   setup_clock();
   choose_thread_ids();
-  if (size_t buffers = configuration.cupti_device_buffers; buffers != 0) {
+  if (size_t buffers = configuration.cupti_device_buffers; buffers != 0 && !g_others_clock) {
     size_t size = sizeof buffers;
     g_cupti.set_attribute(abi::attribute::kDeviceBufferPoolLimit, &size, &buffers);
   }
@@ -766,7 +911,7 @@ bool start_session() {
   }
   g_started.store(1);
   g_counts_launches.store(!tape::attached_late(), std::memory_order_release);
-  enable_callbacks();
+  if (!g_beside) enable_callbacks();
   // Always enabled: devices, contexts and streams identify the owner of the work in the records.
   for (const int kind : {abi::kind::kDevice, abi::kind::kContext, abi::kind::kStream, abi::kind::kName})
     g_cupti.activity_enable(kind);
@@ -781,7 +926,7 @@ bool start_session() {
   if (tape::attached_late())
     if (const uint32_t now = number_of_now(); now != 0) {
       tape::define_fact(kBlocks, event::BlockFact::kRecordingStops, 0);
-      tape::define_fact(kBlocks, event::BlockFact::kRecordingStarts, now);
+      define_switch(event::BlockFact::kRecordingStarts, now);
     }
   g_counts_launches.store(true, std::memory_order_release);
   // A buffer for each of some hundred threads: starting CUDA takes much longer than backing it.
@@ -856,12 +1001,54 @@ bool do_within(Work function, int64_t patience) {
   return wait_for_work(patience);
 }
 
+void give_up() {
+  tape::note(event::NoteSeverity::kWarning,
+             "CUPTI did not hand over its last records within 3 s: they are not in this trace, and the program's CUDA "
+             "activity can be recorded again once it has");
+}
+
+// Ends a running session, on another thread; false if that takes too long. With the turn.
+bool finish_late() {
+  g_finished.store(1);
+  syscall(SYS_futex, &tape::pool()->enabled, FUTEX_WAKE, 1 << 20, nullptr, nullptr, 0);
+  const int64_t begin = raw_now();
+  while (g_following.load() != 0 && raw_now() - begin < kPatienceToLeave) {
+    const timespec moment{0, 200'000};
+    nanosleep(&moment, nullptr);
+  }
+  return do_within(end_session, kPatienceToLeave);
+}
+
+constinit uint32_t g_yielded_in = 0;  // tape::late_session()
+
+// On a thread of the program's, within its call of `function` and before CUPTI gets that: the session ends first, so
+// that the other profiler finds CUPTI as it would have without tacho.
+void yield_to_other(const char* function) {
+  if (getpid() != g_pid) return;
+  const Turn turn(kPatienceToStart);
+  if (!turn.has() || g_started.load() == 0 || g_finished.load() != 0) return;
+  if (!wait_for_work(kPatienceToLeave)) return give_up();
+  g_yields.store(true);
+  g_yielded_in = tape::late_session();
+  char line[320];
+  snprintf(line, sizeof line,
+           "a profiler in the program began to use CUPTI (%s) %.1f s after tacho: CUDA activity is in this trace until "
+           "then only, so that the other recording is whole; attach again when that profiler has ended",
+           function, static_cast<double>(raw_now() - g_came) * 1e-9);
+  tape::note(event::NoteSeverity::kWarning, line);
+  char text[32];
+  snprintf(text, sizeof text, "%lld", static_cast<long long>(raw_now()));
+  tape::define_property(event::Table::kProcess, 0, "cuda.ended", text);
+  if (!finish_late()) give_up();
+}
+
 constinit bool g_tried_in_vain = false;
 constinit uint32_t g_tried_in = 0;  // tape::late_session()
 
 void start_late_session() {
-  g_tried_in_vain = !start_session();
-  if (g_tried_in_vain) return;
+  const Turn turn(kPatienceToStart);
+  g_tried_in_vain = !turn.has() || !start_session();
+  if (g_tried_in_vain) return stop_watching();
   tape::note(event::NoteSeverity::kInfo,
              "CUDA graphs that the program had made before are recorded node by node, and contexts, streams and "
              "devices appear when they are used");
@@ -874,7 +1061,11 @@ void start_late_session() {
 }  // namespace
 
 void start_late() {
-  if (g_started.load() != 0 && g_finished.load() == 0) return;
+  if (g_started.load() != 0 && g_finished.load() == 0) {
+    if (g_watched) watch_other_profiler(g_cupti, yield_to_other, g_others_clock);  // of libraries that have come since
+    return;
+  }
+  if (g_yields.load() && g_yielded_in == tape::late_session()) return;
   if (find_in_driver("cuInit") == nullptr) return;
   if (g_tried_in_vain && g_tried_in == tape::late_session()) return;
   g_tried_in = tape::late_session();
@@ -889,6 +1080,7 @@ void start_late() {
   g_active.store(0);
   g_subscriber = nullptr;
   g_graph_launches.store(0);
+  g_yields.store(false);
   for (std::atomic<uint32_t>& number : g_counted) number.store(0, std::memory_order_relaxed);  // CUPTI may count anew
   g_stopped_at_number = false;
   g_driver_started = true;  // functions cannot be switched on one by one any more
@@ -898,26 +1090,22 @@ void start_late() {
                "CUPTI has not started within 5 s: the CUDA activity is not traced, unless it still comes");
 }
 
-void leave_late() {
-  const auto give_up = [] {
-    tape::note(
-        event::NoteSeverity::kWarning,
-        "CUPTI did not hand over its last records within 3 s: they are not in this trace, and the program's CUDA "
-        "activity can be recorded again once it has");
-  };
+void end_late() {
   if (!wait_for_work(kPatienceToLeave)) {  // it has not even started
     g_given_up.store(1);
     if (!wait_for_work(kMoment)) return give_up();
     if (g_given_up.exchange(0) == 0) return;  // the thread has ended the session
   }
-  if (g_started.load() == 0 || g_finished.exchange(1) != 0) return;
-  syscall(SYS_futex, &tape::pool()->enabled, FUTEX_WAKE, 1 << 20, nullptr, nullptr, 0);
-  const int64_t begin = raw_now();
-  while (g_following.load() != 0 && raw_now() - begin < kPatienceToLeave) {
-    const timespec moment{0, 200'000};
-    nanosleep(&moment, nullptr);
-  }
-  if (!do_within(end_session, kPatienceToLeave)) give_up();
+  const Turn turn(kPatienceToLeave);  // unless it yields to another profiler just now
+  if (!turn.has()) give_up();
+  if (!turn.has() || g_started.load() == 0 || g_finished.load() != 0) return;
+  if (!finish_late()) give_up();
+}
+
+void leave_late() {
+  end_late();
+  if (g_watched) stop_watching();
+  g_watched = false;
 }
 
 void leave_in_child() {

@@ -7,6 +7,7 @@ Sections: eager, graphs (attach, leave, again with other options), listen (eager
 rounds (20 times; losses bit for bit those of an undisturbed run), memory (what of the program's resident memory has grown, by mapping),
 turns (the speed after leaving with --leave-cupti finalized against before, beside a program that nobody attaches to: the two take turns on
 the GPU), idle_turns (the same where CUPTI stays idle, also with graphs),
+profiler (windows of torch.profiler before, meanwhile and after),
 finalize (--leave-cupti finalized: graphs before, meanwhile and after, and a hundred rounds with four launching threads), facts (what
 cuptiFinalize does in a program by itself, without tacho and without verdicts: where graphs break, which clock is left, what idle costs).
 """
@@ -30,6 +31,7 @@ import threading
 import time
 
 import attach_finalize
+import attach_profiler
 
 RAW = getattr(time, "CLOCK_MONOTONIC_RAW", None)
 WARM = 5.0  # seconds of undisturbed work before and after
@@ -364,6 +366,9 @@ class Check:
         attach_finalize.run_cases(self)
         self.go_round(100, "0.25", "--leave-cupti", "finalized", threads=3)
 
+    def profiler(self):
+        attach_profiler.run(self)
+
     def facts(self):
         attach_finalize.tell_facts(self, self.tacho.parent.parent / "tests" / "device" / "cupti_finalize")
 
@@ -529,7 +534,7 @@ def main():
         return program(arguments.program, arguments.steps, arguments.profile)
     with tempfile.TemporaryDirectory() as folder:
         check = Check(arguments.build.resolve(), pathlib.Path(folder))
-        for section in arguments.sections or ("eager", "graphs", "listen", "rounds", "memory", "finalize", "turns", "idle_turns"):
+        for section in arguments.sections or ("eager", "graphs", "listen", "rounds", "memory", "profiler", "finalize", "turns", "idle_turns"):
             print(f"-- {section}", flush=True)
             try:
                 getattr(check, section)()

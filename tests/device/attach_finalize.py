@@ -27,8 +27,8 @@ CASES = {
     "a graph made, launched and destroyed meanwhile": ([], ["make g", "launch g", "destroy g"], ["make h", "launch h"], "idle", "idle"),
     "a graph made after": ([], [], ["make g", "launch g"], "finalized", "finalized"),
     "a kernel of two seconds in flight at the end": ([], ["sleep"], [], "finalized", "finalized"),
-    "PyTorch's profiler after": ([], [], ["profile", "make g", "launch g"], "finalized", ""),
-    "PyTorch's profiler before": (["profile"], [], ["profile"], "", ""),
+    "PyTorch's profiler after": ([], [], ["profile", "make g", "launch g"], "finalized", "to another profiler"),
+    "PyTorch's profiler before": (["profile"], [], ["profile"], "to another profiler", "to another profiler"),
 }
 
 BEGIN, END = "subscribe register kinds", "off finalize"

@@ -1,6 +1,6 @@
-// A stand-in for the library of PyTorch that has its profiler, kineto: linked to CUPTI, which it uses as kineto does. Its
-// first use subscribes; each window registers a clock and buffers, enables kinds, and says a little later that it is
-// open; its end disables them, takes the buffers, and says last that it is closed.
+// A stand-in for the library of PyTorch that has its profiler, kineto: linked to CUPTI, which it uses as kineto does.
+// Its first use subscribes; each window registers a clock and buffers, enables kinds, and says a little later that it
+// is open; its end disables them, takes the buffers, and says last that it is closed.
 #include <dlfcn.h>
 #include <unistd.h>
 #include <x86intrin.h>

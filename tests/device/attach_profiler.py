@@ -27,6 +27,7 @@ def window(torch, step, steps):
     from torch.profiler import ProfilerActivity, profile, schedule
     begin = now()
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], schedule=schedule(wait=0, warmup=1, active=steps, repeat=1)) as recorded:
+        opened = now()
         for _ in range(steps + 1):
             step().item()
             torch.cuda.synchronize()
@@ -41,7 +42,7 @@ def window(torch, step, steps):
         elif event.name().startswith("cu"):
             calls[event.name()] += 1
     bad = sum(not 0 < ns < 1e9 for ns in times)
-    return {"kernels": kernels, "calls": calls, "bad": bad, "begin": begin, "end": now()}
+    return {"kernels": kernels, "calls": calls, "bad": bad, "begin": begin, "opened": opened, "end": now()}
 
 
 def program(kind):
@@ -118,12 +119,12 @@ class Cases:
             other = {name: counts for name, counts in other.items() if kind == "kernels" or "Launch" in name or "Memcpy" in name}
             self.check.say(not other and sum(seen[kind].values()) > 0,
                            f"{what}: {sum(seen[kind].values())} {kind}" + (f", other than alone: {dict(list(other.items())[:4])}" if other else ", as alone"))
-        self.check.say(seen["bad"] == 0, f"{what}: {seen['bad']} times that cannot be")
+        self.check.say(seen["bad"] == 0, f"{what}: {seen['bad']} times that cannot be; it was opened within {(seen['opened'] - seen['begin']) * 1e-6:.1f} ms")
 
-    def attach(self, program, seconds, meanwhile=None):
+    def attach(self, program, seconds, meanwhile=None, options=()):
         """Attaches; what the trace says, and what `meanwhile`, called after half of the time, returns."""
         file, begin = self.check.folder / "p.tacho", now()
-        tacho = subprocess.Popen([self.check.tacho, "attach", str(program.pid), "-q", "--overwrite", "-o", file, "--duration", str(seconds)],
+        tacho = subprocess.Popen([self.check.tacho, "attach", str(program.pid), "-q", "--overwrite", "-o", file, "--duration", str(seconds), *options],
                                  text=True, stderr=subprocess.PIPE)
         time.sleep(seconds / 2)
         returned = meanwhile() if meanwhile is not None else None
@@ -182,6 +183,9 @@ def run(check):
     cases.same("a window that was open before tacho", used.end_window(), 80)
     last, _ = cases.attach(used, 1.0)
     cases.says(last, BESIDE, "nothing was lost")
+    counted, _ = cases.attach(used, 5.0, options=("--for-launches", "2000"))
+    check.say(counted["kernels"] == 2000 and counted["end"] - counted["begin"] < 5e9,
+              f"--for-launches 2000: {counted['kernels']} kernels, ended after {(counted['end'] - counted['begin']) * 1e-9:.1f} s")
     cases.same("the last window", used.window())
     times, errors = used.end()
     for what, facts in (("between two windows", between), ("until a window opened", cut), ("the last time", last)):

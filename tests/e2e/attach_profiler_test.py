@@ -228,6 +228,32 @@ class Profiled(attach_test.Attached):
         self.assertNotIn("--api-args", self.info())
         self.ends_whole(program)
 
+    def test_a_number_of_launches(self):
+        """They are counted by their records."""
+        program = self.start_profiled()
+        for number in (50, 400):
+            self.attach(program, "--for-launches", str(number))
+            self.assertEqual(self.kernels(), number)
+        self.ends_whole(program)
+        program = self.start_profiled(FAST="1")
+        self.attach(program, "--for-launches", "3000", "--kernel-trace")
+        self.assertEqual(self.kernels(), 3000)
+        self.ends_whole(program)
+
+    def test_a_kineto_that_does_not_subscribe(self):
+        """As PyTorch's has been since August 2026: tacho has the subscriber, and the windows are the profiler's all the same."""
+        program = self.start_profiled(FAKE_KINETO_WITHOUT_SUBSCRIBER="1")
+        self.attach(program, "--duration", "0.4", "--api-args", "--leave-cupti", "finalized")
+        self.assertNotRegex(self.info(), BESIDE + "|was finalised")
+        self.assertIn("nothing was lost", self.info())
+        self.assertGreater(self.kernels(), 10)
+        info = self.attach_meanwhile(program, lambda: self.opens(program))
+        self.assertIn(BEGAN, info)
+        self.attach(program, "--duration", "0.3")
+        self.assertIn(RECORDS_NOW, self.info())
+        self.closes(program)
+        self.ends_whole(program, 200)
+
     def test_another_kineto(self):
         """Its state cannot be asked: tacho keeps away."""
         program = self.start_profiled(FAKE_KINETO_ANOTHER="1")

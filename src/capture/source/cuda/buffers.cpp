@@ -85,6 +85,8 @@ constinit std::atomic<bool> g_graph_kernels{false};
 // The driver's function of newest_call(), 0 = none, and the number in buffers that CUPTI has completed.
 constinit std::atomic<uint32_t> g_function_sought{0}, g_call_found{0};
 
+constinit std::atomic<void (*)(uint32_t)> g_see_launch{nullptr};
+
 // Buffers that CUPTI holds. A buffer leaves this table before the drainer gets it, so text read from a buffer that is
 // still here afterwards was valid.
 struct OpenBuffer {
@@ -250,6 +252,18 @@ uint32_t sought_call(const uint8_t* record, uint32_t kind) {
   return load<uint32_t>(record + abi::api::correlation.offset);
 }
 
+void tell_launches(uint8_t* buffer, size_t valid) {
+  const auto see = g_see_launch.load(std::memory_order_acquire);
+  if (see == nullptr) return;
+  walk(buffer, valid, 0, [see](const uint8_t* record, uint32_t kind, uint32_t size) {
+    const bool kernel = kind == abi::kind::kKernel || kind == abi::kind::kSerialKernel;
+    const bool of_graph =
+        kernel && abi::kernel::graph_node.in(size) && load<uint64_t>(record + abi::kernel::graph_node.offset) != 0;
+    if (kernel && !of_graph) see(load<uint32_t>(record + abi::kernel::correlation.offset));
+    return true;
+  });
+}
+
 // 0 = none. Numbers begin anew behind 2^32.
 uint32_t later_call(uint32_t a, uint32_t b) {
   return a == 0 || (b != 0 && static_cast<int32_t>(b - a) > 0) ? b : a;
@@ -314,6 +328,7 @@ void buffer_completed(abi::Context, uint32_t, uint8_t* buffer, size_t, size_t va
   const auto* const pool = reinterpret_cast<const uint8_t*>(tape::pool());
   if (buffer < pool || buffer >= pool + tape::pool_bytes()) return;  // another client's, requested before we took over
   auto* const extent = reinterpret_cast<tape::BlockHeader*>(buffer - sizeof(tape::BlockHeader));
+  tell_launches(buffer, valid);
   walk(buffer, valid, 0, [](const uint8_t* record, uint32_t kind, uint32_t size) {
     see_record(record, kind, text_of(record, kind, size));
     if (kind == abi::kind::kKernel && abi::kernel::graph_node.in(size) &&
@@ -344,6 +359,10 @@ uint64_t incomplete_records() {
     if (g_open[i].extent.load(std::memory_order_relaxed) == extent) incomplete += here;
   }
   return incomplete;
+}
+
+void watch_launches(void (*see)(uint32_t number)) {
+  g_see_launch.store(see, std::memory_order_release);
 }
 
 uint32_t newest_call(uint32_t driver_function) {
@@ -392,6 +411,7 @@ void look_for_names() {
 }
 
 void forget_buffers() {
+  watch_launches(nullptr);
   g_texts.clear();
   for (auto& domain : g_callbacks)
     for (std::atomic<uint64_t>& word : domain) word.store(0, std::memory_order_relaxed);

@@ -29,6 +29,9 @@ void look_for_names();
 /// CUPTI's number of the newest call of a function of the driver's in the buffers that CUPTI holds, or has completed
 /// since the last time this was asked for that function; 0 = none. For one thread only.
 uint32_t newest_call(uint32_t driver_function);
+/// From now on `see` gets the numbers of launches of kernels, those of graphs apart, from each buffer that CUPTI
+/// completes, before tacho gets the buffer. nullptr: no more.
+void watch_launches(void (*see)(uint32_t number));
 /// Whether a kernel of a graph was in a buffer since forget_buffers().
 bool saw_graph_kernels();
 /// Asks CUPTI how many records it dropped since the last time and counts them.

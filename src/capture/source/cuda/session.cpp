@@ -53,7 +53,7 @@ constinit bool g_synchronization = false;
 constinit bool g_profiler_api = false;
 // Beside another profiler (other_profiler.h), which keeps the subscriber: there are records, but no callbacks.
 constinit bool g_beside = false;
-constinit bool g_others_clock = false;  // CUPTI's clock is, or may be, another profiler's
+constinit bool g_others_clock = false;  // another profiler was at CUPTI before, whose clock stays
 
 void say_and_note(event::NoteSeverity severity, const char* sentence) {
   if (!tape::attached_late()) say(sentence);  // the program's output is its own
@@ -420,6 +420,17 @@ void count_launch(uint32_t correlation) {
   if (triggers.stops) set_open(tape::gate::kTrigger, false, correlation);
 }
 
+// Without callbacks launches are counted by their records, before tacho gets these. CUPTI may hand over those of one
+// thread before earlier ones of another; the numbers are exact where it has one buffer for all.
+constinit uint32_t g_first_launch = 0;
+void count_recorded_launch(uint32_t number) {
+  if (static_cast<int32_t>(number - g_first_launch) < 0) return;
+  tape::PoolHeader* const pool = tape::pool();
+  if (!tape::count_run_launch(*pool, 0).stops || !tape::set_gate(*pool, tape::gate::kTrigger, false)) return;
+  tape::define_fact(kBlocks, event::BlockFact::kRecordingStops, number);
+  syscall(SYS_futex, &pool->enabled, FUTEX_WAKE, 1 << 20, nullptr, nullptr, 0);  // our thread switches the kinds
+}
+
 bool launches(const char* function) {
   if (function == nullptr || strstr(function, "HostFunc") != nullptr) return false;
   return strncmp(function, "cudaLaunch", 10) == 0 || strncmp(function, "cuLaunch", 8) == 0;
@@ -602,6 +613,7 @@ void* follow(void*) {
     const uint64_t wanted = pool->enabled.load(std::memory_order_relaxed);
     if (wanted != g_active.load(std::memory_order_relaxed)) apply_sources(wanted);
     look_for_names();
+    if (g_beside && g_stop_launch != 0) g_cupti.flush_all(0);
     if (early_pairs > 0 && --early_pairs >= 0) define_clock_pair();
     const int64_t now = raw_now();
     if (now - last_flush >= int64_t{period} * 1'000'000 || pool->closing.load(std::memory_order_relaxed) != 0) {
@@ -688,7 +700,7 @@ void give_back_cupti() {
   // A client of several leaves with its subscriber, and nothing of CUPTI's is left (docs/attach.md).
   if (has_own_subscriber())
     g_cupti.unsubscribe(g_subscriber);
-  else if (g_beside || g_yields.load())
+  else if (g_others_clock || g_yields.load())
     leave_cupti_to_others(g_cupti, g_subscriber);
   else
     leave_cupti(g_cupti, g_subscriber, g_inside.load() != 0);
@@ -717,8 +729,7 @@ void tell_beside() {
     if (!asked || size < 0 || static_cast<size_t>(size) >= sizeof line) return;
     size += snprintf(line + size, sizeof line - static_cast<size_t>(size), "; %s", what);
   };
-  add(g_start_launch != 0 || g_stop_launch != 0,
-      "launches are not counted, so that no number of them starts or ends it");
+  add(g_start_launch != 0, "launches are not counted before it records, so that no number of them starts it");
   add(tape::configuration().api_args, "calls come without arguments (--api-args)");
   add(g_profiler_api, "cudaProfilerStart and cudaProfilerStop have no effect");
   add(sampler::g_launch_stacks.load(std::memory_order_relaxed), "launches come without call stacks");
@@ -927,7 +938,9 @@ bool start_session() {
     if (const uint32_t now = number_of_now(); now != 0) {
       tape::define_fact(kBlocks, event::BlockFact::kRecordingStops, 0);
       define_switch(event::BlockFact::kRecordingStarts, now);
+      g_first_launch = now;
     }
+  if (g_beside && g_stop_launch != 0) watch_launches(count_recorded_launch);
   g_counts_launches.store(true, std::memory_order_release);
   // A buffer for each of some hundred threads: starting CUDA takes much longer than backing it.
   tape::want_blocks((64 << 20) / tape::kBlockSize);

@@ -18,7 +18,7 @@ inline constexpr const char* kWatchVariable = "TACHO_WATCH";
 inline constexpr const char* kWatchLibrary = "libtacho-watch.so";
 /// Its function in which the thread begins that tacho starts in a program that runs (tape/attach_block.h).
 inline constexpr const char* kWatchEntry = "tacho_watch_enter";
-inline constexpr uint64_t kWatchMagic = 0x3468637461776f74;  // "towatch4"
+inline constexpr uint64_t kWatchMagic = 0x3568637461776f74;  // "towatch5"
 inline constexpr uint32_t kWatchRows = 2048;
 inline constexpr uint32_t kWatchProcesses = 256;
 /// A kernel's launches are told apart by their shape until it has so many of them; the rest share a row.
@@ -162,6 +162,7 @@ struct WatchHeader {
   std::atomic<uint64_t> beside_low, beside_high, beside_domains;
   std::atomic<uint64_t> waits;                         ///< watch_wait_mark() of the last call that waited
   std::atomic<uint32_t> graphs, parts;                 ///< names of graphs, and parts, that were given out
+  std::atomic<uint32_t> made;                          ///< rows that have become ready: a hint to look for them
   alignas(64) std::atomic<uint64_t> counted_measured;  ///< operations that were only counted: 1 of 256 is measured, and
   std::atomic<uint64_t> counted_time;                  ///< the host time that libtacho-watch.so took itself, ns, and
                                                        ///< the clock with it

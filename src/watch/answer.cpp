@@ -143,26 +143,6 @@ void say_pushes(const PushCounts& pushes, const std::string& to, std::vector<std
 
 }  // namespace
 
-std::string_view kind_name(WatchKind kind) {
-  switch (kind) {
-    case WatchKind::kKernel:
-      return "kernel";
-    case WatchKind::kGraph:
-      return "graph";
-    case WatchKind::kCopy:
-      return "copy";
-    case WatchKind::kFill:
-      return "fill";
-    case WatchKind::kWait:
-      return "wait";
-    case WatchKind::kAllocation:
-      return "allocation";
-    case WatchKind::kNone:
-      break;
-  }
-  return "";
-}
-
 report::Answer kernel_answer(const WatchSnapshot& snapshot) {
   report::Answer answer;
   answer.id = "kernels";

@@ -71,7 +71,5 @@ std::string watch_line(const WatchSnapshot& before, const WatchSnapshot& now);
 std::string watch_json(const WatchMoment& moment, bool at_the_end);
 /// The same as a document; `sums`: with the sums behind each row.
 report::JsonValue watch_document(const WatchMoment& moment, bool at_the_end, bool sums);
-/// "kernel", "graph", ...: as JSON has it.
-std::string_view kind_name(event::WatchKind kind);
 
 }  // namespace tacho::watch

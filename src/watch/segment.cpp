@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -26,6 +27,16 @@ using event::WatchRow;
 
 uint64_t value_of(const std::atomic<uint64_t>& word) {
   return word.load(std::memory_order_relaxed);
+}
+// What a program has written once, and may change all the same: it is looked at after it was read.
+template <typename Word>
+Word read_once(const Word& word) {
+  Word read;
+  __atomic_load(&word, &read, __ATOMIC_RELAXED);
+  return read;
+}
+bool is_domain_of(uint64_t domains, uint32_t domain) {
+  return domain < 64 && (domains >> domain & 1) != 0;
 }
 
 // What a device takes at most from an event to an operation and back, on top of what it takes between two events, ns:
@@ -64,16 +75,17 @@ void sweep_tables(const std::string& folder) {
   closedir(all);
 }
 
-std::string name_of(const WatchRow& row) {
-  const bool cut = row.name_size > event::kWatchNameBytes;
-  const std::string name(row.name, std::min(row.name_size, event::kWatchNameBytes));
-  return cut ? name + "…" : row.kind == event::WatchKind::kKernel ? demangle(name) : name;
+// As it is shown.
+std::string name_of(const WatchRow& row, event::WatchKind kind) {
+  const std::string name = stored_name(row);
+  const bool cut = read_once(row.name_size) > event::kWatchNameBytes;
+  return cut ? name + "…" : kind == event::WatchKind::kKernel ? demangle(name) : name;
 }
 
 RowSums sums_of(const WatchRow& row) {
   RowSums sums;
-  sums.kind = row.kind;
-  sums.name = name_of(row);
+  sums.kind = read_once(row.kind);
+  sums.name = name_of(row, sums.kind);
   std::copy(std::begin(row.grid), std::end(row.grid), sums.grid);
   std::copy(std::begin(row.group), std::end(row.group), sums.group);
   sums.bytes = value_of(row.bytes);
@@ -83,8 +95,9 @@ RowSums sums_of(const WatchRow& row) {
   uint64_t earlier = 0;
   for (uint32_t i = 0; i < event::kWatchLevels; ++i) {
     const event::WatchLevel& at = row.levels[i];
+    const double squares = at.squares.load(std::memory_order_relaxed);
     sums.levels[i] = {value_of(at.count),   value_of(at.timed),
-                      value_of(at.time),    at.squares.load(std::memory_order_relaxed),
+                      value_of(at.time),    std::isfinite(squares) ? squares : 0,
                       value_of(at.bounded), value_of(at.bound_time)};
     earlier += sums.levels[i].count;
   }
@@ -108,10 +121,11 @@ std::optional<double> counting_time(const event::WatchHeader& header) {
 
 // By how much each time of the row may be off in the same direction, as a standard deviation.
 double common_error(const event::WatchHeader& header, const WatchRow& row, const RowSums& sums) {
-  if (row.kind == event::WatchKind::kWait || (value_of(header.floor_domains) >> row.domain & 1) == 0) return 0;
-  const bool known = (value_of(header.beside_domains) >> row.domain & 1) != 0;
+  const uint32_t domain = read_once(row.domain);
+  if (sums.kind == event::WatchKind::kWait || !is_domain_of(value_of(header.floor_domains), domain)) return 0;
+  const bool known = is_domain_of(value_of(header.beside_domains), domain);
   double range = 2 * kBesideEvents;
-  if (known && row.kind == event::WatchKind::kKernel)
+  if (known && sums.kind == event::WatchKind::kKernel)
     range = static_cast<double>(value_of(header.beside_high)) - static_cast<double>(value_of(header.beside_low));
   uint64_t timed = 0, time = 0;
   for (const LevelSums& level : sums.levels) {
@@ -120,7 +134,7 @@ double common_error(const event::WatchHeader& header, const WatchRow& row, const
   }
   // The launch of a graph has more to it than that of a kernel: a graph of 40 kernels was within 1.5 % of CUPTI's span.
   constexpr double kGraph = 0.03;
-  if (row.kind == event::WatchKind::kGraph && timed > 0)
+  if (sums.kind == event::WatchKind::kGraph && timed > 0)
     range = std::max(range, 2 * kGraph * static_cast<double>(time) / static_cast<double>(timed));
   return range / 4 + static_cast<double>(value_of(header.floor_spread));
 }
@@ -171,6 +185,30 @@ class GraphReader {
 };
 
 }  // namespace
+
+std::string_view kind_name(event::WatchKind kind) {
+  switch (kind) {
+    case event::WatchKind::kKernel:
+      return "kernel";
+    case event::WatchKind::kGraph:
+      return "graph";
+    case event::WatchKind::kCopy:
+      return "copy";
+    case event::WatchKind::kFill:
+      return "fill";
+    case event::WatchKind::kWait:
+      return "wait";
+    case event::WatchKind::kAllocation:
+      return "allocation";
+    case event::WatchKind::kNone:
+      break;
+  }
+  return "";
+}
+
+std::string stored_name(const WatchRow& row) {
+  return {row.name, std::min<uint32_t>(read_once(row.name_size), event::kWatchNameBytes)};
+}
 
 double RowSums::weighted_time() const {
   double times = 0, bounds = 0;
@@ -249,6 +287,9 @@ WatchSegment::WatchSegment(WatchSegment&& other) noexcept
     : path_(std::exchange(other.path_, {})),
       file_(std::exchange(other.file_, -1)),
       table_(std::exchange(other.table_, nullptr)),
+      ready_(std::move(other.ready_)),
+      made_(other.made_),
+      looks_(other.looks_),
       seen_running_(other.seen_running_) {}
 
 WatchSegment::~WatchSegment() {
@@ -302,10 +343,18 @@ uint64_t WatchSegment::patches_of(uint32_t pid) const {
   return 0;
 }
 
-uint64_t WatchSegment::operations() const {
+uint64_t WatchSegment::operations() {
+  // A program may be killed between a row and the count of rows.
+  constexpr uint32_t kLooks = 50;
+  const uint32_t made = table_->header.made.load(std::memory_order_acquire);
+  if (made != made_ || looks_++ % kLooks == 0) {
+    made_ = made;
+    ready_.clear();
+    for (uint32_t i = 0; i < event::kWatchRows; ++i)
+      if (table_->rows[i].state.load(std::memory_order_acquire) == WatchRow::kReady) ready_.push_back(i);
+  }
   uint64_t sum = 0;
-  for (const WatchRow& row : table_->rows)
-    if (row.state.load(std::memory_order_acquire) == WatchRow::kReady) sum += value_of(row.count);
+  for (const uint32_t i : ready_) sum += value_of(table_->rows[i].count);
   return sum;
 }
 
@@ -326,7 +375,7 @@ void WatchSegment::set(const WatchSetting& setting) {
   header.timing.store(setting.timing, std::memory_order_relaxed);
 }
 
-WatchLoad WatchSegment::load(double now) const {
+WatchLoad WatchSegment::load(double now) {
   const double share = 1e-9 / active();
   const event::WatchHeader& header = table_->header;
   WatchLoad load;
@@ -350,8 +399,10 @@ WatchSnapshot WatchSegment::snapshot(double seconds) const {
   GraphReader graphs(*table_);
   for (const WatchRow& row : table_->rows) {
     if (row.state.load(std::memory_order_acquire) != WatchRow::kReady || value_of(row.count) == 0) continue;
-    snapshot.rows.push_back(sums_of(row));
-    if (row.kind == event::WatchKind::kGraph)
+    RowSums sums = sums_of(row);
+    if (sums.count == 0 || kind_name(sums.kind).empty()) continue;  // no library of tacho's has written that
+    snapshot.rows.push_back(std::move(sums));
+    if (snapshot.rows.back().kind == event::WatchKind::kGraph)
       graphs.add(static_cast<uint32_t>(&row - table_->rows), snapshot.rows.back());
     snapshot.rows.back().each_ns = common_error(table_->header, row, snapshot.rows.back());
     snapshot.operations += snapshot.rows.back().count;

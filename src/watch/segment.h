@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -20,6 +21,11 @@ struct GraphKernel {
   uint64_t nodes = 0;            ///< in each launch of the graph
   std::optional<double> own_ns;  ///< the average of its launches outside of graphs; nothing without times
 };
+
+/// "kernel", "graph", ...: as JSON has it.
+std::string_view kind_name(event::WatchKind kind);
+/// What the table holds of the row's name. The program may change the row meanwhile.
+std::string stored_name(const event::WatchRow& row);
 
 /// The sums of one row at a moment.
 struct RowSums {
@@ -104,10 +110,10 @@ class WatchSegment {
   /// Where a process says that its event::WatchPatches are; 0: nowhere. By the number that tacho knows it by.
   uint64_t patches_of(uint32_t pid) const;
   const event::WatchTable& table() const { return *table_; }
-  /// Operations in all rows: what a governor needs often.
-  uint64_t operations() const;
-  /// What programs have done `now`, seconds after they began.
-  WatchLoad load(double now) const;
+  /// Operations in all rows: what a governor needs often, on one thread.
+  uint64_t operations();
+  /// What programs have done `now`, seconds after they began. On the same thread.
+  WatchLoad load(double now);
   /// Tells programs what to do from now on.
   void set(const WatchSetting& setting);
   WatchSnapshot snapshot(double seconds) const;
@@ -120,6 +126,9 @@ class WatchSegment {
   std::string path_;
   int file_ = -1;  // locked: this table is in use
   event::WatchTable* table_ = nullptr;
+  // Rows that were ready when so many were said to be made: all rows lie on as many pages as there are rows.
+  std::vector<uint32_t> ready_;
+  uint32_t made_ = 0, looks_ = 0;
   // Those that ran under the number that they gave: it may be one of another namespace.
   std::array<bool, event::kWatchProcesses> seen_running_ = {};
 };

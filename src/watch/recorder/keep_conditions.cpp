@@ -12,6 +12,7 @@
 #include "base/text/demangle.h"
 #include "vendor/collective_kernels.h"
 #include "watch/recorder/kept_file.h"
+#include "watch/segment.h"
 
 namespace tacho::watch {
 namespace {
@@ -64,7 +65,7 @@ std::string KeepConditions::row_name(uint32_t number) const {
   if (number >= event::kWatchRows) return {};
   const event::WatchRow& row = table_.rows[number];
   if (row.state.load(std::memory_order_acquire) != event::WatchRow::kReady) return {};
-  return {row.name, std::min(row.name_size, event::kWatchNameBytes)};
+  return stored_name(row);
 }
 
 void KeepConditions::observe(const KeptRecord& record) {

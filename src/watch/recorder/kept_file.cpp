@@ -14,6 +14,7 @@
 #include "format/import/rows.h"
 #include "launch/run/pool_of_recording.h"
 #include "trace/write/writer.h"
+#include "watch/segment.h"
 
 namespace tacho::watch {
 namespace {
@@ -170,9 +171,6 @@ class KeptRows {
     const event::WatchRow& row = table_.rows[record.row];
     return row.state.load(std::memory_order_acquire) == event::WatchRow::kReady ? &row : nullptr;
   }
-  static std::string name_of(const event::WatchRow& row) {
-    return {row.name, std::min(row.name_size, event::kWatchNameBytes)};
-  }
 
   void add_work(const KeptRecord& record) {
     const int64_t call_end = add_call(record);
@@ -224,13 +222,13 @@ class KeptRows {
       grid[i] = what.grid[0] == 0 ? kUnknown : what.grid[i];
       group[i] = what.group[0] == 0 ? kUnknown : what.group[i];
     }
-    row::Kernel launch = imported::launch_of(writer_.string(name_of(what)), grid, group, true);
+    row::Kernel launch = imported::launch_of(writer_.string(stored_name(what)), grid, group, true);
     if (what.kind == event::WatchKind::kGraph) launch.kind = event::DispatchKind::kGraph;
     return found->second = writer_.dimension(launch);
   }
   int64_t copy(const KeptRecord& record, const event::WatchRow& what) {
     const int64_t owner = device(object_of(record, record.context != 0 ? record.context : record.object));
-    const std::string name = name_of(what);
+    const std::string name = stored_name(what);
     auto direction = event::CopyDirection::kUnknown;
     auto kind = event::CopyKind::kPlain;
     for (const auto& [text, value] :
@@ -255,7 +253,7 @@ class KeptRows {
     return writer_.dimension(row::AllocationShape{.operation = operation,
                                                   .memory = event::MemoryKind::kDevice,
                                                   .device = device(object_of(record, record.context)),
-                                                  .name = what != nullptr ? writer_.string(name_of(*what)) : 0,
+                                                  .name = what != nullptr ? writer_.string(stored_name(*what)) : 0,
                                                   .level = event::AllocationLevel::kRuntime});
   }
   void add_allocation(const KeptRecord& record, bool with_call) {

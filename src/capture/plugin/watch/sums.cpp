@@ -156,6 +156,7 @@ WatchRow* find_row_of(WatchKind kind, uint32_t domain, const WatchedName& name, 
       row.name_size = name.size;
       memcpy(row.name, name.text, name.size < event::kWatchNameBytes ? name.size : event::kWatchNameBytes);
       row.state.store(WatchRow::kReady, std::memory_order_release);
+      g_table->header.made.fetch_add(1, std::memory_order_release);
       if (made != nullptr) *made = true;
       return &row;
     }

@@ -1,6 +1,8 @@
 // Growing and filling of handle maps (handle_map.h).
 #include "capture/room/handle_map.h"
 
+#include <bit>
+
 #include "capture/room/pages.h"
 
 namespace tacho::capture {
@@ -9,6 +11,10 @@ HandleMap::Table* HandleMap::make(uint32_t capacity) {
   auto* const table = static_cast<Table*>(map_pages(sizeof(Table) + capacity * sizeof(Slot)));
   if (table != nullptr) table->mask = capacity - 1;
   return table;
+}
+
+uint64_t HandleMap::word_of(const Table* table) {
+  return reinterpret_cast<uint64_t>(table) | static_cast<uint64_t>(std::countr_zero(table->mask + 1));
 }
 
 void HandleMap::put(Table& table, const void* handle, void* value) {
@@ -35,11 +41,11 @@ void HandleMap::put(Table& table, const void* handle, void* value) {
 }
 
 bool HandleMap::make_room() {
-  Table* const old = table_.load(std::memory_order_relaxed);
+  Table* const old = table();
   if (old == nullptr) {
     Table* const first = make(256);
     if (first == nullptr) return false;
-    table_.store(first, std::memory_order_release);
+    table_.store(word_of(first), std::memory_order_release);
     return true;
   }
   const uint32_t capacity = old->mask + 1;
@@ -59,32 +65,32 @@ bool HandleMap::make_room() {
   for (uint32_t i = 0; i < capacity; ++i)
     if (void* const value = old->slots[i].value.load(std::memory_order_relaxed))
       put(*fresh, old->slots[i].key.load(std::memory_order_relaxed), value);
-  table_.store(fresh, std::memory_order_release);
+  table_.store(word_of(fresh), std::memory_order_release);
   resting_ = old;
   return true;
 }
 
 void HandleMap::set(const void* handle, void* value) {
   if (handle == nullptr || !make_room()) return;
-  put(*table_.load(std::memory_order_relaxed), handle, value);
+  put(*table(), handle, value);
 }
 
 void HandleMap::clear() {
-  Table* const table = table_.load(std::memory_order_relaxed);
-  if (table == nullptr) return;
-  for (uint32_t i = 0; i <= table->mask; ++i) table->slots[i].value.store(nullptr, std::memory_order_release);
-  table->live = 0;
+  Table* const known = table();
+  if (known == nullptr) return;
+  for (uint32_t i = 0; i <= known->mask; ++i) known->slots[i].value.store(nullptr, std::memory_order_release);
+  known->live = 0;
 }
 
 void* HandleMap::erase(const void* handle) {
-  Table* const table = table_.load(std::memory_order_relaxed);
-  if (table == nullptr || handle == nullptr) return nullptr;
-  for (uint32_t at = hash(handle) & table->mask;; at = (at + 1) & table->mask) {
-    const void* const key = table->slots[at].key.load(std::memory_order_relaxed);
+  Table* const known = table();
+  if (known == nullptr || handle == nullptr) return nullptr;
+  for (uint32_t at = hash(handle) & known->mask;; at = (at + 1) & known->mask) {
+    const void* const key = known->slots[at].key.load(std::memory_order_relaxed);
     if (key == nullptr) return nullptr;
     if (key != handle) continue;
-    void* const value = table->slots[at].value.exchange(nullptr, std::memory_order_acq_rel);
-    if (value != nullptr) --table->live;
+    void* const value = known->slots[at].value.exchange(nullptr, std::memory_order_acq_rel);
+    if (value != nullptr) --known->live;
     return value;
   }
 }

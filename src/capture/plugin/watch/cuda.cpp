@@ -95,7 +95,7 @@ Context current_context() {
 uint64_t current_place() {
   return reinterpret_cast<uint64_t>(current_context());
 }
-bool is_capturing(Stream stream, bool per_thread) {
+TACHO_RUN_SELDOM bool is_capturing(Stream stream, bool per_thread) {
   if (g_driver.cuStreamIsCapturing == nullptr) return false;
   int state = 0;  // CU_STREAM_CAPTURE_STATUS_NONE
   auto* const ask = per_thread && g_driver.cuStreamIsCapturing_ptsz != nullptr ? g_driver.cuStreamIsCapturing_ptsz
@@ -249,14 +249,13 @@ void forget_context(Context context) {
 }
 
 // Whether what is put into the stream now becomes a node of a graph rather than work.
-bool captured(Stream stream, bool per_thread) {
-  return (g_unknown_captures.possible() || g_timer.capturing()) && is_capturing(stream, per_thread);
+TACHO_RUN_OFTEN bool captured(Stream stream, bool per_thread) {
+  return __builtin_expect(g_unknown_captures.possible() || g_timer.capturing(), 0) && is_capturing(stream, per_thread);
 }
 
 // Names
 
-WatchedKernel* kernel_of(Function function) {
-  if (void* const known = g_kernels.find(function)) return static_cast<WatchedKernel*>(known);
+TACHO_RUN_SELDOM WatchedKernel* name_kernel(Function function) {
   const OnceTime once;
   const char* name = nullptr;
   const bool named =
@@ -266,6 +265,10 @@ WatchedKernel* kernel_of(Function function) {
   WatchedKernel* const kernel = kernel_named(named ? name : "(unnamed kernel)", kDomain);
   g_kernels.set(function, kernel);
   return kernel;
+}
+TACHO_RUN_OFTEN WatchedKernel* kernel_of(Function function) {
+  void* const known = g_kernels.find(function);
+  return __builtin_expect(known != nullptr, 1) ? static_cast<WatchedKernel*>(known) : name_kernel(function);
 }
 // The driver has given out a handle, perhaps one that meant another kernel before.
 void keep_name(Function function, const char* name) {
@@ -277,12 +280,15 @@ void keep_name(Function function, const char* name) {
     g_kernels.set(function, kernel_named(name, kDomain));
 }
 
-WatchRow* graph_row(void* graph) {
-  if (void* const known = g_graphs.find(graph)) return static_cast<WatchRow*>(known);
+TACHO_RUN_SELDOM WatchRow* make_graph_row(void* graph) {
   const Guard guard(g_own->objects);
   WatchRow* const row = name_graph(kDomain);
   if (row != nullptr) g_graphs.set(graph, row);
   return row;
+}
+TACHO_RUN_OFTEN WatchRow* graph_row(void* graph) {
+  void* const known = g_graphs.find(graph);
+  return __builtin_expect(known != nullptr, 1) ? static_cast<WatchRow*>(known) : make_graph_row(graph);
 }
 void set_graph(void* exec, WatchRow* row) {
   const Guard guard(g_own->objects);
@@ -362,23 +368,25 @@ WatchRow* direction(int from, int to) {
 
 struct LaunchKernel {
   TACHO_ENTRY(cuLaunchKernel, "", "_ptsz");
-  static WatchedOperation describe(Function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                                   unsigned bz, unsigned, Stream stream, void**, void**) {
+  TACHO_RUN_OFTEN static WatchedOperation describe(Function function, unsigned gx, unsigned gy, unsigned gz,
+                                                   unsigned bx, unsigned by, unsigned bz, unsigned, Stream stream,
+                                                   void**, void**) {
     const WatchedShape shape = {{threads(gx, bx), threads(gy, by), threads(gz, bz)}, {bx, by, bz}};
     return {kernel_of(function)->row(shape), 0, stream, false};
   }
 };
 struct LaunchCooperative {
   TACHO_ENTRY(cuLaunchCooperativeKernel, "", "_ptsz");
-  static WatchedOperation describe(Function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                                   unsigned bz, unsigned, Stream stream, void**) {
+  TACHO_RUN_OFTEN static WatchedOperation describe(Function function, unsigned gx, unsigned gy, unsigned gz,
+                                                   unsigned bx, unsigned by, unsigned bz, unsigned, Stream stream,
+                                                   void**) {
     const WatchedShape shape = {{threads(gx, bx), threads(gy, by), threads(gz, bz)}, {bx, by, bz}};
     return {kernel_of(function)->row(shape), 0, stream, false};
   }
 };
 struct LaunchKernelEx {
   TACHO_ENTRY(cuLaunchKernelEx, "", "_ptsz");
-  static WatchedOperation describe(const LaunchConfig* config, Function function, void**, void**) {
+  TACHO_RUN_OFTEN static WatchedOperation describe(const LaunchConfig* config, Function function, void**, void**) {
     if (config == nullptr) return {kernel_of(function)->row({}), 0, nullptr, false};
     WatchedShape shape;
     for (size_t i = 0; i < 3; ++i) {
@@ -390,65 +398,73 @@ struct LaunchKernelEx {
 };
 struct LaunchGraph {
   TACHO_ENTRY(cuGraphLaunch, "", "_ptsz");
-  static WatchedOperation describe(void* graph, Stream stream) { return {graph_row(graph), 0, stream, false}; }
+  TACHO_RUN_OFTEN static WatchedOperation describe(void* graph, Stream stream) {
+    return {graph_row(graph), 0, stream, false};
+  }
 };
 struct CopyAny {
   TACHO_ENTRY(cuMemcpy, "", "_ptds");
-  static WatchedOperation describe(Address, Address, size_t bytes) { return {TACHO_ANY_COPY, bytes, nullptr, true}; }
+  TACHO_RUN_OFTEN static WatchedOperation describe(Address, Address, size_t bytes) {
+    return {TACHO_ANY_COPY, bytes, nullptr, true};
+  }
 };
 struct CopyAnyAsync {
   TACHO_ENTRY(cuMemcpyAsync, "", "_ptsz");
-  static WatchedOperation describe(Address, Address, size_t bytes, Stream stream) {
+  TACHO_RUN_OFTEN static WatchedOperation describe(Address, Address, size_t bytes, Stream stream) {
     return {TACHO_ANY_COPY, bytes, stream, false};
   }
 };
 struct CopyPeer {
   TACHO_ENTRY(cuMemcpyPeer, "", "_ptds");
-  static WatchedOperation describe(Address, Context, Address, Context, size_t bytes) {
+  TACHO_RUN_OFTEN static WatchedOperation describe(Address, Context, Address, Context, size_t bytes) {
     return {TACHO_ROW(kCopy, "device to peer"), bytes, nullptr, true};
   }
 };
 struct CopyPeerAsync {
   TACHO_ENTRY(cuMemcpyPeerAsync, "", "_ptsz");
-  static WatchedOperation describe(Address, Context, Address, Context, size_t bytes, Stream stream) {
+  TACHO_RUN_OFTEN static WatchedOperation describe(Address, Context, Address, Context, size_t bytes, Stream stream) {
     return {TACHO_ROW(kCopy, "device to peer"), bytes, stream, false};
   }
 };
 struct CopyToDevice {
   TACHO_ENTRY(cuMemcpyHtoD, "_v2", "_ptds");
-  static WatchedOperation describe(Address, const void*, size_t bytes) {
+  TACHO_RUN_OFTEN static WatchedOperation describe(Address, const void*, size_t bytes) {
     return {TACHO_TO_DEVICE, bytes, nullptr, true};
   }
 };
 struct CopyToDeviceAsync {
   TACHO_ENTRY(cuMemcpyHtoDAsync, "_v2", "_ptsz");
-  static WatchedOperation describe(Address, const void*, size_t bytes, Stream stream) {
+  TACHO_RUN_OFTEN static WatchedOperation describe(Address, const void*, size_t bytes, Stream stream) {
     return {TACHO_TO_DEVICE, bytes, stream, false};
   }
 };
 struct CopyToHost {
   TACHO_ENTRY(cuMemcpyDtoH, "_v2", "_ptds");
-  static WatchedOperation describe(void*, Address, size_t bytes) { return {TACHO_TO_HOST, bytes, nullptr, true}; }
+  TACHO_RUN_OFTEN static WatchedOperation describe(void*, Address, size_t bytes) {
+    return {TACHO_TO_HOST, bytes, nullptr, true};
+  }
 };
 struct CopyToHostAsync {
   TACHO_ENTRY(cuMemcpyDtoHAsync, "_v2", "_ptsz");
-  static WatchedOperation describe(void*, Address, size_t bytes, Stream stream) {
+  TACHO_RUN_OFTEN static WatchedOperation describe(void*, Address, size_t bytes, Stream stream) {
     return {TACHO_TO_HOST, bytes, stream, false};
   }
 };
 struct CopyOnDevice {
   TACHO_ENTRY(cuMemcpyDtoD, "_v2", "_ptds");
-  static WatchedOperation describe(Address, Address, size_t bytes) { return {TACHO_ON_DEVICE, bytes, nullptr, false}; }
+  TACHO_RUN_OFTEN static WatchedOperation describe(Address, Address, size_t bytes) {
+    return {TACHO_ON_DEVICE, bytes, nullptr, false};
+  }
 };
 struct CopyOnDeviceAsync {
   TACHO_ENTRY(cuMemcpyDtoDAsync, "_v2", "_ptsz");
-  static WatchedOperation describe(Address, Address, size_t bytes, Stream stream) {
+  TACHO_RUN_OFTEN static WatchedOperation describe(Address, Address, size_t bytes, Stream stream) {
     return {TACHO_ON_DEVICE, bytes, stream, false};
   }
 };
 struct CopyPlane {
   TACHO_ENTRY(cuMemcpy2D, "_v2", "_ptds");
-  static WatchedOperation describe(const Copy2D* copy) {
+  TACHO_RUN_OFTEN static WatchedOperation describe(const Copy2D* copy) {
     if (copy == nullptr) return {TACHO_ANY_COPY, 0, nullptr, true};
     return {direction(copy->from_kind, copy->to_kind), copy->width * copy->height, nullptr, true};
   }
@@ -458,54 +474,58 @@ struct CopyPlaneUnaligned : CopyPlane {
 };
 struct CopyPlaneAsync {
   TACHO_ENTRY(cuMemcpy2DAsync, "_v2", "_ptsz");
-  static WatchedOperation describe(const Copy2D* copy, Stream stream) {
+  TACHO_RUN_OFTEN static WatchedOperation describe(const Copy2D* copy, Stream stream) {
     if (copy == nullptr) return {TACHO_ANY_COPY, 0, stream, false};
     return {direction(copy->from_kind, copy->to_kind), copy->width * copy->height, stream, false};
   }
 };
 struct CopyVolume {
   TACHO_ENTRY(cuMemcpy3D, "_v2", "_ptds");
-  static WatchedOperation describe(const Copy3D* copy) {
+  TACHO_RUN_OFTEN static WatchedOperation describe(const Copy3D* copy) {
     if (copy == nullptr) return {TACHO_ANY_COPY, 0, nullptr, true};
     return {direction(copy->from_kind, copy->to_kind), copy->width * copy->height * copy->depth, nullptr, true};
   }
 };
 struct CopyVolumeAsync {
   TACHO_ENTRY(cuMemcpy3DAsync, "_v2", "_ptsz");
-  static WatchedOperation describe(const Copy3D* copy, Stream stream) {
+  TACHO_RUN_OFTEN static WatchedOperation describe(const Copy3D* copy, Stream stream) {
     if (copy == nullptr) return {TACHO_ANY_COPY, 0, stream, false};
     return {direction(copy->from_kind, copy->to_kind), copy->width * copy->height * copy->depth, stream, false};
   }
 };
 struct Fill8 {
   TACHO_ENTRY(cuMemsetD8, "_v2", "_ptds");
-  static WatchedOperation describe(Address, unsigned char, size_t count) { return {TACHO_FILL, count, nullptr, false}; }
+  TACHO_RUN_OFTEN static WatchedOperation describe(Address, unsigned char, size_t count) {
+    return {TACHO_FILL, count, nullptr, false};
+  }
 };
 struct Fill16 {
   TACHO_ENTRY(cuMemsetD16, "_v2", "_ptds");
-  static WatchedOperation describe(Address, unsigned short, size_t count) {
+  TACHO_RUN_OFTEN static WatchedOperation describe(Address, unsigned short, size_t count) {
     return {TACHO_FILL, count * 2, nullptr, false};
   }
 };
 struct Fill32 {
   TACHO_ENTRY(cuMemsetD32, "_v2", "_ptds");
-  static WatchedOperation describe(Address, unsigned, size_t count) { return {TACHO_FILL, count * 4, nullptr, false}; }
+  TACHO_RUN_OFTEN static WatchedOperation describe(Address, unsigned, size_t count) {
+    return {TACHO_FILL, count * 4, nullptr, false};
+  }
 };
 struct Fill8Async {
   TACHO_ENTRY(cuMemsetD8Async, "", "_ptsz");
-  static WatchedOperation describe(Address, unsigned char, size_t count, Stream stream) {
+  TACHO_RUN_OFTEN static WatchedOperation describe(Address, unsigned char, size_t count, Stream stream) {
     return {TACHO_FILL, count, stream, false};
   }
 };
 struct Fill16Async {
   TACHO_ENTRY(cuMemsetD16Async, "", "_ptsz");
-  static WatchedOperation describe(Address, unsigned short, size_t count, Stream stream) {
+  TACHO_RUN_OFTEN static WatchedOperation describe(Address, unsigned short, size_t count, Stream stream) {
     return {TACHO_FILL, count * 2, stream, false};
   }
 };
 struct Fill32Async {
   TACHO_ENTRY(cuMemsetD32Async, "", "_ptsz");
-  static WatchedOperation describe(Address, unsigned, size_t count, Stream stream) {
+  TACHO_RUN_OFTEN static WatchedOperation describe(Address, unsigned, size_t count, Stream stream) {
     return {TACHO_FILL, count * 4, stream, false};
   }
 };
@@ -531,12 +551,16 @@ struct Next {
   static uint16_t number() { return known.number.find(event::Domain::kCudaDriver, Entry::kBase, Entry::kVersion); }
   static F get() {
     F found = known.function.load(std::memory_order_relaxed);
-    if (__builtin_expect(found == nullptr, 0)) {  // the program is linked to the driver
-      char symbol[64];
-      snprintf(symbol, sizeof symbol, "%s%s%s", Entry::kBase, Entry::kVersion, Thread != 0 ? Entry::kThread : "");
-      found = reinterpret_cast<F>(linked_function(symbol));
-      known.function.store(found, std::memory_order_relaxed);
-    }
+    return __builtin_expect(found != nullptr, 1) ? found : find_linked();
+  }
+
+ private:
+  // The program is linked to the driver.
+  TACHO_RUN_SELDOM static F find_linked() {
+    char symbol[64];
+    snprintf(symbol, sizeof symbol, "%s%s%s", Entry::kBase, Entry::kVersion, Thread != 0 ? Entry::kThread : "");
+    const F found = reinterpret_cast<F>(linked_function(symbol));
+    known.function.store(found, std::memory_order_relaxed);
     return found;
   }
 };
@@ -544,12 +568,11 @@ constexpr int kNotInitialized = 3;
 
 // Where the driver's functions are patched, its own calls of each other come here, too: they are a part of the
 // program's call, and counted with it.
-__attribute__((tls_model("initial-exec"))) constinit thread_local uint32_t t_forwarded = 0;
 template <typename Call, typename... A>
-int forward(Call next, A... args) {
-  ++t_forwarded;
+TACHO_RUN_OFTEN int forward(Call next, A... args) {
+  ++t_watching.forwarded;
   const int result = next(args...);
-  --t_forwarded;
+  --t_watching.forwarded;
   return result;
 }
 
@@ -558,20 +581,35 @@ struct Work;
 template <typename Entry, int Thread, typename... A>
 struct Work<Entry, Thread, WatchedOperation (*)(A...)> {
   using Call = int (*)(A...);
+  using Real = Next<Entry, Thread, Call>;
   static int call(A... args) {
-    const Call next = Next<Entry, Thread, Call>::get();
-    if (next == nullptr) return kNotInitialized;
-    if (t_forwarded != 0 || !start()) return forward(next, args...);
+    const Call next = Real::known.function.load(std::memory_order_relaxed);
+    const bool plain = next != nullptr && t_watching.forwarded == 0 && g_ready.load(std::memory_order_acquire);
+    if (__builtin_expect(!plain, 0)) return begin(args...);
     OwnTime own;
     const WatchedOperation operation = Entry::describe(args...);
-    if (operation.row == nullptr) {
-      lose_operations(1);
-      return forward(next, args...);
-    }
-    if (captured(operation.stream, Thread != 0)) return forward(next, args...);  // counted when its graph is launched
-    return watch_work(g_timer, own, operation, Thread != 0, {Next<Entry, Thread, Call>::number(), kept_context},
-                      [&] { return forward(next, args...); });
+    if (__builtin_expect(operation.row == nullptr, 0)) return lose(next, args...);
+    // Counted when its graph is launched.
+    if (captured(operation.stream, Thread != 0)) return leave_out(next, args...);
+    return watch_work(
+        g_timer, own, operation, Thread != 0,
+        [] {
+          return KeptBy{Real::number(), kept_context};
+        },
+        [=] { return forward(next, args...); });
   }
+
+ private:
+  TACHO_RUN_SELDOM static int begin(A... args) {
+    const Call next = Real::get();
+    if (next == nullptr) return kNotInitialized;
+    return t_watching.forwarded != 0 || !start() ? forward(next, args...) : call(args...);
+  }
+  TACHO_RUN_SELDOM static int lose(Call next, A... args) {
+    lose_operations(1);
+    return forward(next, args...);
+  }
+  TACHO_RUN_SELDOM static int leave_out(Call next, A... args) { return forward(next, args...); }
 };
 
 // Calls that wait
@@ -611,7 +649,7 @@ struct Wait<Entry, Thread, int (*)(A...)> {
   static int call(A... args) {
     const Call next = Next<Entry, Thread, Call>::get();
     if (next == nullptr) return kNotInitialized;
-    if (t_forwarded != 0 || !start()) return forward(next, args...);
+    if (t_watching.forwarded != 0 || !start()) return forward(next, args...);
     const KeptBy by = {Next<Entry, Thread, Call>::number(), kept_context, Entry::stream(args...), Entry::kEnds};
     return watch_wait(
         g_timer, Entry::row(), by, [&] { return forward(next, args...); },
@@ -654,7 +692,7 @@ struct Allocation<Entry, Thread, uint64_t (*)(A...)> {
     if (next == nullptr) return kNotInitialized;
     const KeptCall keeping;
     const int result = forward(next, args...);
-    if (t_forwarded != 0 || !start()) return result;
+    if (t_watching.forwarded != 0 || !start()) return result;
     WatchRow* const row = TACHO_ROW(kAllocation, "device memory");
     const Address* const at = std::get<0>(std::tie(args...));
     if (keeping.kept())
@@ -697,7 +735,7 @@ struct Freeing<Entry, Thread, Address (*)(A...)> {
     if (next == nullptr) return kNotInitialized;
     const KeptCall keeping;
     const int result = forward(next, args...);
-    if (keeping.kept() && t_forwarded == 0 && start())
+    if (keeping.kept() && t_watching.forwarded == 0 && start())
       keeping.end({.kind = WatchRecordKind::kFree,
                    .call = Next<Entry, Thread, Call>::number(),
                    .object = Entry::address(args...),

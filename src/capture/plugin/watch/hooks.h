@@ -72,42 +72,54 @@ struct KeptBy {
   uint8_t flags = 0;                ///< of a wait: event::kWatchWaitsForQueue or kWatchWaitsForAll
 };
 
-/// Calls the runtime, counts the operation when it returns 0, keeps it, and times 1 of N.
-template <typename Call>
-auto watch_work(EventTimer& timer, OwnTime& own, const WatchedOperation& operation, bool per_thread, const KeptBy& by,
-                Call forward) {
-  uint32_t level = 0;
+/// Calls the runtime, and keeps the call where anything is kept. `by`: gives a KeptBy.
+template <typename By, typename Call>
+TACHO_RUN_OFTEN auto call_and_keep(const WatchedOperation& operation, By by, uint64_t& kept, Call forward) {
+  const KeptCall keeping;
+  const auto result = forward();
+  if (!keeping.kept()) return result;
+  const KeptBy facts = by();
+  kept = keeping.end({.call = facts.call,
+                      .row = row_number(*operation.row),
+                      .object = reinterpret_cast<uint64_t>(operation.stream),
+                      .amount = operation.bytes,
+                      .context = facts.context != nullptr ? facts.context() : 0,
+                      .result = static_cast<int>(result),
+                      .flags = operation.waits ? event::kWatchWaitsForQueue : uint8_t{0}});
+  return result;
+}
+/// That of an operation that is timed.
+template <typename By, typename Call>
+TACHO_RUN_SELDOM auto watch_timed(EventTimer& timer, OwnTime& own, const WatchedOperation operation, bool per_thread,
+                                  uint32_t level, By by, Call forward) {
   uint64_t kept = 0;
-  const auto call = [&] {
-    const KeptCall keeping;
-    const auto result = forward();
-    if (keeping.kept())
-      kept = keeping.end({.call = by.call,
-                          .row = row_number(*operation.row),
-                          .object = reinterpret_cast<uint64_t>(operation.stream),
-                          .amount = operation.bytes,
-                          .context = by.context != nullptr ? by.context() : 0,
-                          .result = static_cast<int>(result),
-                          .flags = operation.waits ? event::kWatchWaitsForQueue : uint8_t{0}});
-    return result;
-  };
-  decltype(call()) result;
-  if (__builtin_expect(to_be_timed(*operation.row, level), 0)) {
-    own.prepare();
-    const OpenTiming timing = timer.open(operation.stream, per_thread);
-    own.pause();
-    result = call();
-    own.resume();
-    const bool good = result == 0 && operation.stay == g_stay.load(std::memory_order_relaxed);
-    timer.close(timing, *operation.row, level, good, kept);
+  own.prepare();
+  const OpenTiming timing = timer.open(operation.stream, per_thread);
+  own.pause();
+  const auto result = call_and_keep(operation, by, kept, forward);
+  own.resume();
+  const bool good = result == 0 && operation.stay == g_stay.load(std::memory_order_relaxed);
+  timer.close(timing, *operation.row, level, good, kept);
+  return result;
+}
+
+/// Calls the runtime, counts the operation when it returns 0, keeps it, and times 1 of N.
+template <typename By, typename Call>
+TACHO_RUN_OFTEN auto watch_work(EventTimer& timer, OwnTime& own, const WatchedOperation& operation, bool per_thread,
+                                By by, Call forward) {
+  uint32_t level = 0;
+  decltype(forward()) result;
+  if (to_be_timed(*operation.row, level)) {
+    result = watch_timed(timer, own, operation, per_thread, level, by, forward);
   } else {
+    uint64_t kept = 0;
     await_launch_place();
     own.pause();
-    result = call();
+    result = call_and_keep(operation, by, kept, forward);
     own.resume();
   }
   if (operation.stay != g_stay.load(std::memory_order_relaxed)) return result;  // tacho has left meanwhile
-  if (result == 0)
+  if (__builtin_expect(result == 0, 1))
     count_operation(*operation.row, operation.bytes);
   else
     g_table->header.failed.fetch_add(1, std::memory_order_relaxed);

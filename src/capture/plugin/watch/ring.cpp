@@ -189,9 +189,10 @@ void keep_object(const KeptObject& object) {
 }
 
 uint64_t KeptCall::write(const KeptFacts& facts) const {
-  const uint64_t end = ring_ticks(ring_);
-  const uint64_t ticket = take_tickets(ring_, 1);
-  event::WatchRecord& record = begin_record(ring_, ticket);
+  const OwnRing ring = ring_of(word_);
+  const uint64_t end = ring_ticks(ring);
+  const uint64_t ticket = take_tickets(ring, 1);
+  event::WatchRecord& record = begin_record(ring, ticket);
   record.start = start_;
   record.end = end;
   record.object = facts.object;
@@ -204,7 +205,7 @@ uint64_t KeptCall::write(const KeptFacts& facts) const {
   record.result = static_cast<int16_t>(facts.result);
   publish(record, ticket);
   g_last_ticket.store(ticket, std::memory_order_relaxed);
-  map_ahead(ring_, ticket);
+  map_ahead(ring, ticket);
   return ticket;
 }
 

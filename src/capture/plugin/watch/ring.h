@@ -30,11 +30,13 @@ struct OwnRing {
 ///   63               7       6        5                   0
 ///   │ address / 128  │ tsc   │ records, as power of two   │
 extern constinit std::atomic<uint64_t> g_ring;
-inline OwnRing kept_ring() {
-  const uint64_t word = g_ring.load(std::memory_order_acquire);
+inline OwnRing ring_of(uint64_t word) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): the low bits of an address on a page are free
   return {reinterpret_cast<event::WatchRing*>(word & ~uint64_t{127}), (uint64_t{1} << (word & 63)) - 1,
           (word & 64) != 0};
+}
+inline OwnRing kept_ring() {
+  return ring_of(g_ring.load(std::memory_order_acquire));
 }
 inline bool keeps() {
   return g_ring.load(std::memory_order_relaxed) != 0;
@@ -98,20 +100,23 @@ struct KeptFacts {
 /// A call of the runtime that is kept. Make it before the call.
 class KeptCall {
  public:
-  KeptCall() : ring_(kept_ring()) {
-    if (ring_.at == nullptr) return;
-    await_line(&ring_.at->header.head);
-    await_line(&ring_.at->records[g_last_ticket.load(std::memory_order_relaxed) & ring_.last]);
+  TACHO_RUN_OFTEN KeptCall() : word_(g_ring.load(std::memory_order_acquire)) {
+    if (__builtin_expect(word_ == 0, 1)) return;
+    const OwnRing ring = ring_of(word_);
+    await_line(&ring.at->header.head);
+    await_line(&ring.at->records[g_last_ticket.load(std::memory_order_relaxed) & ring.last]);
     stay_ = g_stay.load(std::memory_order_relaxed);
-    start_ = ring_ticks(ring_);
+    start_ = ring_ticks(ring);
   }
   /// After the call. The record's ticket; 0 when nothing is kept, or tacho has left meanwhile.
   uint64_t end(const KeptFacts& facts) const { return kept() ? write(facts) : 0; }
-  bool kept() const { return ring_.at != nullptr && stay_ == g_stay.load(std::memory_order_relaxed); }
+  TACHO_RUN_OFTEN bool kept() const {
+    return __builtin_expect(word_ != 0, 0) && stay_ == g_stay.load(std::memory_order_relaxed);
+  }
 
  private:
   uint64_t write(const KeptFacts& facts) const;
-  const OwnRing ring_;
+  const uint64_t word_;  // as g_ring
   uint64_t start_ = 0;
   uint32_t stay_ = 0;
 };

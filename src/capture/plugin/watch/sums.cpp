@@ -24,9 +24,8 @@ constinit LockWord g_rows_lock{0};          // of all kernels' rows, where they 
 TACHO_READ_OFTEN constinit WatchTable* g_table = nullptr;
 TACHO_READ_OFTEN constinit event::WatchProcess* g_process = &g_no_place;
 TACHO_READ_OFTEN constinit std::atomic<uint32_t> g_stay{0};
-TACHO_READ_OFTEN constinit uint32_t g_turn = 0;
 TACHO_READ_OFTEN constinit std::atomic<bool> g_watched{false};
-constinit thread_local LaunchPlace t_launches = LaunchPlace::kUnknown;
+constinit thread_local WatchingThread t_watching;
 constinit bool g_late = false;
 constinit LockWord g_files{0};
 
@@ -204,11 +203,14 @@ void drop_table() {
 }
 
 void count_shared_launch() {
-  if (t_launches == LaunchPlace::kUnknown) {
+  if (t_watching.launches == LaunchPlace::kUnknown) {
     // A forked child has no such thread if another one has forked.
-    static constinit std::atomic<bool> taken{false};
-    t_launches = taken.exchange(true, std::memory_order_relaxed) ? LaunchPlace::kShared : LaunchPlace::kOwn;
-    if (t_launches == LaunchPlace::kOwn) return count_launch();
+    static constinit std::atomic<uint32_t> threads{0};
+    const uint32_t number = threads.fetch_add(1, std::memory_order_relaxed);
+    t_watching.launches = number != 0 ? LaunchPlace::kShared : LaunchPlace::kOwn;
+    // Of threads that end after a few launches some are measured, too.
+    t_watching.turn += static_cast<uint32_t>(mixed(number) & 255);
+    if (t_watching.launches == LaunchPlace::kOwn) return count_launch();
   }
   g_process->launches.fetch_add(1, std::memory_order_relaxed);
 }
@@ -283,7 +285,7 @@ void WatchedKernel::name(const WatchedName& name, uint32_t domain) {
   domain_ = domain;
 }
 
-WatchRow* WatchedKernel::row(const WatchedShape& shape) {
+WatchRow* WatchedKernel::find_row(const WatchedShape& shape) {
   if (hash_ == 0) return &g_table->rows[0];
   const uint32_t stay = g_stay.load(std::memory_order_acquire);
   const uint32_t known = shapes_.load(std::memory_order_acquire);
@@ -356,6 +358,46 @@ int64_t clock_time() {
   }
   kept.store(least, std::memory_order_relaxed);
   return least;
+}
+
+void OwnTime::prepare() {
+  prepares_ = true;
+  if (from_ == 0) start_clock();
+}
+
+void OwnTime::begin_measuring(bool counts) {
+  // Brings here what measuring itself needs: it is not a part of what operations take.
+  start_clock();
+  stop_clock();
+  const int64_t now = read_clock(CLOCK_MONOTONIC);
+  from_ = counts ? now : 0;
+  spent_ = 0;
+  if (counts) return;
+  const int64_t took = read_clock(CLOCK_MONOTONIC) - now;
+  if (g_table == nullptr || took >= kInterrupted) return;
+  g_table->header.clock_time.fetch_add(static_cast<uint64_t>(took), std::memory_order_relaxed);
+  g_table->header.clock_measured.fetch_add(1, std::memory_order_relaxed);
+}
+
+void OwnTime::start_clock() {
+  from_ = read_clock(CLOCK_MONOTONIC);
+}
+
+void OwnTime::stop_clock() {
+  spent_ += read_clock(CLOCK_MONOTONIC) - from_;
+}
+
+void OwnTime::account() {
+  stop_clock();
+  WatchHeader& header = g_table->header;
+  if (prepares_) {
+    header.prepared.fetch_add(1, std::memory_order_relaxed);
+    spent_ -= 2 * clock_time();
+    header.prepared_time.fetch_add(static_cast<uint64_t>(spent_ > 0 ? spent_ : 0), std::memory_order_relaxed);
+  } else if (spent_ < kInterrupted) {
+    header.counted_time.fetch_add(static_cast<uint64_t>(spent_), std::memory_order_relaxed);
+    header.counted_measured.fetch_add(1, std::memory_order_relaxed);
+  }
 }
 
 bool is_due(WatchRow& row, uint64_t count, uint64_t next, uint32_t& level) {

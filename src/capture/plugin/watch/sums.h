@@ -88,12 +88,16 @@ class WatchedKernel {
  public:
   void name(const WatchedName& name, uint32_t domain);
   /// Never nullptr: row 0 when the table is full.
-  WatchRow* row(const WatchedShape& shape);
+  TACHO_RUN_OFTEN WatchRow* row(const WatchedShape& shape) {
+    const bool first = shapes_.load(std::memory_order_acquire) != 0 && known_[0].shape == shape;
+    return __builtin_expect(first, 1) ? known_[0].row : find_row(shape);
+  }
   uint64_t hash() const { return hash_; }
   /// Its rows are those of another stay.
   void forget_rows();
 
  private:
+  WatchRow* find_row(const WatchedShape& shape);
   struct Known {
     WatchedShape shape;
     WatchRow* row = nullptr;
@@ -117,24 +121,30 @@ void forget_all_rows();
 
 /// Decides whether the next operation of the row is timed; if so, `level` says for how many it stands.
 bool is_due(WatchRow& row, uint64_t count, uint64_t next, uint32_t& level);
-inline bool to_be_timed(WatchRow& row, uint32_t& level) {
+TACHO_RUN_OFTEN bool to_be_timed(WatchRow& row, uint32_t& level) {
   const uint64_t count = row.count.load(std::memory_order_relaxed), next = row.next.load(std::memory_order_relaxed);
   return __builtin_expect(count >= next, 0) && is_due(row, count, next, level);
 }
 /// Where the calling thread counts launches of its process: a place of its own needs no locked instruction.
-enum class LaunchPlace : uint8_t { kUnknown, kOwn, kShared };
-__attribute__((tls_model("initial-exec"))) extern constinit thread_local LaunchPlace t_launches;
-inline void await_launch_place() {
-  await_line(t_launches == LaunchPlace::kOwn ? &g_process->own_launches : &g_process->launches);
+enum class LaunchPlace : uint32_t { kUnknown, kOwn, kShared };
+/// What each operation needs of its thread: one entry of the table of offsets leads to all of it.
+struct WatchingThread {
+  LaunchPlace launches = LaunchPlace::kUnknown;
+  uint32_t turn = 0;       ///< its operations so far
+  uint32_t forwarded = 0;  ///< it is in a function of CUDA's driver that was called through a hook
+};
+__attribute__((tls_model("initial-exec"))) extern constinit thread_local WatchingThread t_watching;
+TACHO_RUN_OFTEN void await_launch_place() {
+  await_line(t_watching.launches == LaunchPlace::kOwn ? &g_process->own_launches : &g_process->launches);
 }
 void count_shared_launch();
-inline void count_launch() {
-  if (__builtin_expect(t_launches != LaunchPlace::kOwn, 0)) return count_shared_launch();
+TACHO_RUN_OFTEN void count_launch() {
+  if (__builtin_expect(t_watching.launches != LaunchPlace::kOwn, 0)) return count_shared_launch();
   // One instruction: a handler of a signal may launch, too.
   asm volatile("incq %0" : "+m"(g_process->own_launches)::"cc");
 }
 /// After the operation was accepted by the runtime.
-inline void count_operation(WatchRow& row, uint64_t bytes) {
+TACHO_RUN_OFTEN void count_operation(WatchRow& row, uint64_t bytes) {
   row.count.fetch_add(1, std::memory_order_relaxed);
   if (row.kind <= WatchKind::kGraph) count_launch();
   if (bytes == 0) return;
@@ -179,62 +189,36 @@ class OnceTime {
   int64_t from_;
 };
 
-/// Operations so far, about: threads may count one for two.
-extern constinit uint32_t g_turn;
-
 /// What libtacho-watch.so costs the calling thread: counted operations are measured at 1 of 256, prepared ones always.
 /// At another one of 256 nothing is measured: what reading the clock takes among the program's own code.
 class OwnTime {
  public:
-  OwnTime() {
-    const uint32_t now = __atomic_load_n(&g_turn, __ATOMIC_RELAXED) + 1;
-    __atomic_store_n(&g_turn, now, __ATOMIC_RELAXED);
+  TACHO_RUN_OFTEN OwnTime() {
+    const uint32_t now = ++t_watching.turn;
     if (__builtin_expect((now & 127) == 0, 0)) begin_measuring((now & 128) == 0);
   }
   /// The operation is timed.
-  void prepare() {
-    prepares_ = true;
-    if (from_ == 0) from_ = read_clock(CLOCK_MONOTONIC);
-  }
+  TACHO_RUN_SELDOM void prepare();
   /// Around the call of the runtime.
-  void pause() {
-    if (__builtin_expect(from_ != 0, 0)) spent_ += read_clock(CLOCK_MONOTONIC) - from_;
+  TACHO_RUN_OFTEN void pause() {
+    if (__builtin_expect(from_ != 0, 0)) stop_clock();
   }
-  void resume() {
-    if (__builtin_expect(from_ != 0, 0)) from_ = read_clock(CLOCK_MONOTONIC);
+  TACHO_RUN_OFTEN void resume() {
+    if (__builtin_expect(from_ != 0, 0)) start_clock();
   }
-  void end() {
-    WatchHeader& header = g_table->header;
-    if (prepares_)
-      header.prepared.fetch_add(1, std::memory_order_relaxed);
-    else if (from_ == 0)
-      return;
-    pause();
-    if (prepares_) {
-      spent_ -= 2 * clock_time();
-      header.prepared_time.fetch_add(static_cast<uint64_t>(spent_ > 0 ? spent_ : 0), std::memory_order_relaxed);
-    } else if (spent_ < kInterrupted) {
-      header.counted_time.fetch_add(static_cast<uint64_t>(spent_), std::memory_order_relaxed);
-      header.counted_measured.fetch_add(1, std::memory_order_relaxed);
-    }
+  TACHO_RUN_OFTEN void end() {
+    if (__builtin_expect(from_ != 0, 0)) account();
   }
 
  private:
   // Counting never takes so long, ns: the kernel did something else, or a name was asked for (OnceTime).
   static constexpr int64_t kInterrupted = 10'000;
-  void begin_measuring(bool counts) {
-    const int64_t now = read_clock(CLOCK_MONOTONIC);
-    if (counts) {
-      from_ = now;
-      return;
-    }
-    const int64_t took = read_clock(CLOCK_MONOTONIC) - now;
-    if (g_table == nullptr || took >= kInterrupted) return;
-    g_table->header.clock_time.fetch_add(static_cast<uint64_t>(took), std::memory_order_relaxed);
-    g_table->header.clock_measured.fetch_add(1, std::memory_order_relaxed);
-  }
+  TACHO_RUN_SELDOM void begin_measuring(bool counts);
+  TACHO_RUN_SELDOM void start_clock();
+  TACHO_RUN_SELDOM void stop_clock();
+  TACHO_RUN_SELDOM void account();
 
-  int64_t from_ = 0, spent_ = 0;
+  int64_t from_ = 0, spent_ = 0;  // 0: not measured
   bool prepares_ = false;
 };
 

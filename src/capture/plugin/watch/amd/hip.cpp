@@ -465,8 +465,8 @@ Word hook_work(Function* next, Words w, WatchedOperation (*describe)(Words), boo
     return call(next, w);
   }
   if (captured(operation.stream, per_thread)) return call(next, w);  // counted when its graph is launched
-  const int result =
-      watch_work(g_timer, own, operation, per_thread, {}, [&] { return static_cast<int>(call(next, w)); });
+  const int result = watch_work(
+      g_timer, own, operation, per_thread, [] { return KeptBy{}; }, [&] { return static_cast<int>(call(next, w)); });
   read_at_exit();
   return static_cast<Word>(static_cast<uint32_t>(result));
 }

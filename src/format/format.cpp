@@ -11,7 +11,6 @@
 #include "format/nsys/nsys.h"
 #include "format/otlp/otlp.h"
 #include "format/parquet/parquet.h"
-#include "format/passes.h"
 #include "format/perfetto/perfetto.h"
 #include "format/rocpd/rocpd.h"
 #include "format/rocprof_v1/rocprof_v1.h"
@@ -218,7 +217,7 @@ std::string left_out(const Writer& writer, const trace::Trace& trace, const walk
 
 std::span<const Reader> readers() {
   static constexpr Reader kReaders[] = {
-      {passes::kName, passes::accepts, passes::read, passes::read_into},
+      {"passes", passes::accepts, passes::read, passes::read_into},
       {"rpd", rpd::accepts, rpd::read, rpd::read_into},
       {"rocpd", rocpd::accepts, rocpd::read, rocpd::read_into},
       {"nsys sqlite", nsys::accepts, nsys::read, nsys::read_into},

@@ -1,6 +1,4 @@
-// The passes of a folder, and how counters find their dispatch (passes.h).
-#include "format/passes.h"
-
+// Passes of a program as one run: the passes of a folder, and how counters find their dispatch (format.h).
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -26,6 +24,8 @@ namespace row = event::row;
 using event::kUnknown;
 using event::Table;
 
+constexpr std::string_view kName = "passes";      // of the reader
+constexpr std::string_view kProperty = "passes";  // of a whole trace: what sentence() gives
 constexpr size_t kMostEntries = 10'000, kMostPasses = 1000;
 
 struct Source {

@@ -10,7 +10,7 @@
 #include "analysis/trim.h"
 #include "base/text/json_writer.h"
 #include "base/thread.h"
-#include "format/passes.h"
+#include "format/format.h"
 #include "walk/time/clock.h"
 
 namespace tacho::view {

@@ -14,7 +14,6 @@
 #include "cli/files/writer_names.h"
 #include "cli/shared/command_line.h"
 #include "format/format.h"
-#include "format/passes.h"
 #include "format/rocprofv3_csv/rocprofv3_csv.h"
 #include "format/source/names.h"
 #include "format/source/source.h"

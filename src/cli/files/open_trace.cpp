@@ -7,7 +7,6 @@
 #include "cli/command.h"
 #include "cli/shared/meant.h"
 #include "format/format.h"
-#include "format/passes.h"
 
 namespace tacho::cli {
 

@@ -13,11 +13,11 @@ namespace tacho::format::imported {
 
 class BadRows {
  public:
-  /// Counts `count` rows of `table` as LossReason::kBadInput. `reason` says what is wrong with them ("has no id"), `place`
-  /// is the number of the row in its file from 1 (0 = not known), `name` its name ("" = none).
+  /// Counts `count` rows of `table` as LossReason::kBadInput. `reason` says what is wrong with each ("an event without
+  /// an id"), `place` is the number of the row in its file from 1 (0 = not known), `name` its name ("" = none).
   void add(trace::TraceWriter& writer, event::Table table, std::string_view reason, int64_t place,
            std::string_view name, int64_t count = 1);
-  /// Adds a note for each reason: "3 rows left out, for each has no id: the first is event 17 ("step")". At the end.
+  /// Adds a note for each reason: `3 rows are left out: an event without an id; the first is event 17, "step"`.
   void say(trace::TraceWriter& writer) const;
 
  private:

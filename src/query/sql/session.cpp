@@ -11,7 +11,6 @@
 
 #include "analysis/trim.h"
 #include "format/format.h"
-#include "format/passes.h"
 #include "format/rocpd/rocpd.h"
 #include "format/rpd/rpd.h"
 #include "format/sqlite/database.h"

@@ -15,7 +15,6 @@
 #include "base/files/temporary.h"
 #include "base/text/how_many.h"
 #include "format/format.h"
-#include "format/passes.h"
 #include "format/source/names.h"
 #include "ranks/match/identities.h"
 #include "ranks/read/rank_pass.h"

@@ -309,9 +309,19 @@ class Refusals(attach_test.Attached):
 
     def test_what_is_only_for_programs_that_tacho_starts(self):
         program = self.start(THREADS, "3")
-        for words, why in ((("--device-counters", "SQ_WAVES"), "--pmc samples GPUs"),
-                           (("--pc-sampling",), "PC samples are for programs that tacho starts")):
-            self.one_sentence(self.attach(program, *words, code=1), words[0], why)
+        for words, why in ((("--device-counters", "SQ_WAVES"), "--pmc samples GPUs"), (("--device-counters-hz", "5"), "--pmc samples GPUs"),
+                           (("--pc-sampling",), "PC samples are for programs that tacho starts"), (("--follow",), "ends with the process"),
+                           (("--torch-trace",), "PyTorch's functions"), (("--torch-shapes",), "PyTorch's functions"),
+                           (("--memory",), "PyTorch's allocators"), (("--memory-keep", "1s"), "PyTorch's allocators"),
+                           (("--rpd-schema", "3"), "tacho export makes other formats"), (("--view",), "afterwards"),
+                           (("--sampler", "perf"), "--sampler timer samples those of a program that runs"),
+                           (("--sample-clock", "wall", "--sampler", "timer"), "interrupt what the threads of a running one wait for")):
+            self.one_sentence(self.attach(program, *words, code=1), words[0], why, "for programs that tacho starts")
+        self.assertNotIn("libtacho", pathlib.Path(f"/proc/{program.pid}/maps").read_text())
+        # --help offers none of them.
+        offered = set(self.run_command(TACHO, "attach", "--help").stdout.decode().split())
+        self.assertLessEqual({"--sampler", "--kernel-trace", "--duration"}, offered)
+        self.assertFalse({"--device-counters", "--follow", "--torch-trace", "--memory", "--memory-keep", "--format", "--view"} & offered)
         self.assertEqual(self.end(program), "fine")
 
     def test_doctor_attaches_nothing(self):

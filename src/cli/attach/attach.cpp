@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "attach/choice.h"
 #include "attach/session.h"
@@ -30,20 +31,40 @@ struct AttachRequest {
   bool interval_given = false;
 };
 
-// Options of tacho trace that need a program's start.
+// Options of tacho trace that need a program's start, and why.
+constexpr std::string_view kTorch = "it changes PyTorch's functions when Python imports them",
+                           kCounters =
+                               "the library that reads them takes part from a program's start only; --pmc samples GPUs",
+                           kMemory = "PyTorch's allocators report to it only from their first moment on",
+                           kFormat = "tacho attach writes .tacho, of which tacho export makes other formats";
+constexpr std::pair<std::string_view, std::string_view> kAtStart[] = {
+    {"--follow", "tacho attach ends with the process"},
+    {"--torch-trace", kTorch},
+    {"--torch-shapes", kTorch},
+    {"--ranks", "choose the processes by number, --name, --cgroup or --container"},
+    {"--device-counters", kCounters},
+    {"--device-counters-hz", kCounters},
+    {"--memory", kMemory},
+    {"--memory-keep", kMemory},
+    {"--format", kFormat},
+    {"--rpd-schema", kFormat},
+    {"--view", "open the trace with tacho view afterwards"},
+};
+
 Status check_options(const TraceRequest& request) {
-  static constexpr std::pair<std::string_view, std::string_view> kAtStart[] = {
-      {"--follow", "tacho attach ends with the process"},
-      {"--torch-trace", "it changes PyTorch's functions when Python imports them"},
-      {"--ranks", "choose the processes by number, --name, --cgroup or --container"},
-      {"--device-counters", "the library that reads them takes part from a program's start only; --pmc samples GPUs"},
-      {"--memory", "PyTorch's allocators report to it only from their first moment on"},
-      {"--format", "tacho attach writes .tacho, of which tacho export makes other formats"},
-      {"--view", "open the trace with tacho view afterwards"},
+  const auto given = [&](std::string_view option) {
+    return std::find(request.given.begin(), request.given.end(), option) != request.given.end();
   };
   for (const auto& [option, why] : kAtStart)
-    for (const std::string& given : request.given)
-      if (given == option) return fail("{} is for programs that tacho starts: {}", option, why);
+    if (given(option)) return fail("{} is for programs that tacho starts: {}", option, why);
+  const event::Configuration& target = request.launch.recording.target;
+  if (target.sampler == event::Sampler::kPerf)
+    return fail("--sampler perf is for programs that tacho starts: the kernel samples threads from their start on; "
+                "--sampler timer samples those of a program that runs");
+  if (target.sampler == event::Sampler::kTimer && target.sample_clock == event::SampleClock::kWall)
+    return fail(
+        "--sample-clock wall is for programs that tacho starts: its signals would interrupt what the threads of "
+        "a running one wait for; leave it out to sample the threads that compute");
   return {};
 }
 
@@ -243,12 +264,16 @@ int run_attach(int argc, char** argv) {
   app.add_option_function("--pmc-interval", chosen_by(choose_interval), "time between two samples")
       .type_name("TIME")
       .default_str("10ms");
-  const options::Declared declared = options::declare(app, trace_options(), request.trace, refusal);
+  options::Declared declared = options::declare(app, trace_options(), request.trace, refusal);
+  for (auto& [name, option] : declared)
+    if (std::any_of(std::begin(kAtStart), std::end(kAtStart),
+                    [&name = name](const auto& at) { return at.first == name; }))
+      option.hide();
   if (const Status good = refuse_pc_samples(argc, argv); !good) return complain(kBadInput, good.error().message);
   if (const auto code = parse_options(app, argc, argv, kBadInput)) return *code;
   if (refusal) return complain(kBadInput, refusal->message);
   if (bad_counters) return complain(kBadInput, bad_counters->message);
-  for (const options::Declared* const all : {&late, &declared})
+  for (const options::Declared* const all : {&late, &std::as_const(declared)})
     for (const auto& [name, option] : *all)
       if (option.count() > 0) request.trace.given.push_back(name);
   return attach_to(request);

@@ -27,6 +27,7 @@ struct DeclaredOption {
   Kind kind = Kind::kText;
   size_t least = 1, most = 1;  // values; of a flag 0
   bool required = false;
+  bool hidden = false;       // from --help
   bool means_false = false;  // a flag that makes its variable false
   size_t group = 0;
   std::vector<std::function<std::string(const std::string&)>> checks;
@@ -285,6 +286,10 @@ class CommandOptions::Reading : public options::Syntax {
   options::WordReader& words_;
 };
 
+CommandOption& CommandOption::hide() {
+  option_->hidden = true;
+  return *this;
+}
 CommandOption& CommandOption::required() {
   option_->required = true;
   return *this;
@@ -597,9 +602,10 @@ std::string CommandOptions::help(const std::string& more) const {
     if (!option->argument.empty()) arguments += option_line(*option, true);
   if (!arguments.empty()) out += "\nArguments:\n" + arguments;
   for (size_t group = 0; group <= headings_.size(); ++group) {
-    out += group == 0 ? "\nOptions:\n" : "\n" + headings_[group - 1] + ":\n";
+    std::string lines;
     for (const auto& option : options_)
-      if (option->group == group && option->has_dashes()) out += option_line(*option, false);
+      if (option->group == group && option->has_dashes() && !option->hidden) lines += option_line(*option, false);
+    if (!lines.empty()) out += (group == 0 ? "\nOptions:\n" : "\n" + headings_[group - 1] + ":\n") + lines;
   }
   const std::string rest = split_examples(footer_).second;
   out += '\n';

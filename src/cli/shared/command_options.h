@@ -33,6 +33,8 @@ class CommandOption {
   CommandOption& positive();
   /// `wrong` returns "" or what is wrong with the text.
   CommandOption& check(const std::function<std::string(const std::string& text)>& wrong);
+  /// Leaves it out of --help: one that the command knows only to refuse it.
+  CommandOption& hide();
   /// Not together with `other`.
   CommandOption& excludes(const CommandOption& other);
 

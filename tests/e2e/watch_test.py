@@ -130,6 +130,16 @@ class Counts(Watch):
     def test_counts_only(self):
         [row] = self.rows(self.watch(CASES, "storm", 500, options=("--counts-only",)), "kernel")["add_one"]
         self.assertEqual((row["count"], row["timed"], row["total_ns"]), (500, 0, None))
+        # Text does not speak of times that there are not.
+        for options, times in ((("--counts-only",), "; kernels and copies were counted and not timed"),
+                               ((), "; times are estimates from 1 of N operations")):
+            said = self.run_command(TACHO, "watch", *options, "-o", "s.tacho", "--overwrite", "--", CASES, "storm", 500).stderr.decode()
+            self.assertIn("1 of which used a device" + times + "\n", said)
+            sums = self.run_command(TACHO, "stats", "s.tacho").stdout.decode().splitlines()[0]
+            self.assertRegex(sums, r" sums of 1 period(;|$)| sums of \d+ periods(;|$)")
+            self.assertEqual("1 of N" in sums, not options, sums)
+        said = self.run_command(TACHO, "watch", "--", "true").stderr.decode()
+        self.assertIn("0 of which used a device\n", said)
 
     def test_counts_of_a_killed_program(self):
         moment = self.watch(CASES, "killed", 300, code=128 + signal.SIGKILL)
@@ -149,6 +159,8 @@ class Programs(Watch):
         self.assertEqual(self.run_command(TACHO, "watch", "-q", "--", "sh", "-c", "exit 7", code=7).stderr, b"")
         self.run_command(TACHO, "watch", "-q", "--", "sh", "-c", "kill -TERM $$", code=128 + signal.SIGTERM)
         self.one_sentence(self.run_command(TACHO, "watch", "--", "/no/such/program", code=127), "/no/such/program")
+        self.one_sentence(self.run_command(TACHO, "watch", "4711", "--", "true", code=125), "4711 is the number of a program that runs")
+        self.one_sentence(self.run_command(TACHO, "watch", "4711", "--duration", "1", "--", "true", code=125), "watch one of them")
         self.one_sentence(self.run_command(TACHO, "watch", "--", "/etc/passwd", code=126), "/etc/passwd")
 
     def test_signals_reach_the_program(self):

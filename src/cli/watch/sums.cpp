@@ -134,9 +134,13 @@ int stats_of_sums(const trace::Trace& trace, const std::string& file, const std:
   if (!sums) return complain(kBadInput, sums.error().message);
   const analysis::SumTotals& totals = sums->front();
   if (options.face == report::AnswerFormat::kText)
-    report::print("{} to {}, sums of {} periods; times are estimates from 1 of N operations\n\n",
-                  analysis::clock_text(trace, totals.covered.from, *span, true),
-                  analysis::clock_text(trace, totals.covered.to, *span, true), totals.periods);
+    report::print("{} to {}, sums of {} period{}{}\n\n", analysis::clock_text(trace, totals.covered.from, *span, true),
+                  analysis::clock_text(trace, totals.covered.to, *span, true), totals.periods,
+                  totals.periods == 1 ? "" : "s",
+                  std::any_of(totals.rows.begin(), totals.rows.end(),
+                              [](const analysis::SumRow& row) { return row.timed > 0 && row.kind != "wait"; })
+                      ? "; times are estimates from 1 of N operations"
+                      : "");
   report::Answer answer = analysis::sums_answer(totals, found->second);
   report::show(answer, options);
   return kOk;

@@ -172,6 +172,17 @@ std::string words_of(const WatchRequest& request) {
   return words;
 }
 
+// What stands behind the headline about times: waits are the host's, and always timed.
+std::string_view times_text(const watch::WatchSnapshot& snapshot) {
+  bool counted = false;
+  for (const watch::RowSums& row : snapshot.rows) {
+    if (row.kind == event::WatchKind::kWait || row.kind == event::WatchKind::kAllocation || row.count == 0) continue;
+    if (row.time()) return "; times are estimates from 1 of N operations";
+    counted = true;
+  }
+  return counted ? "; kernels and copies were counted and not timed" : "";
+}
+
 std::string last_tables(const watch::WatchMoment& moment, const WatchRequest& request, const Lines& lines) {
   const report::Screen screen =
       lines.to_file() ? report::Screen{}
@@ -182,13 +193,12 @@ std::string last_tables(const watch::WatchMoment& moment, const WatchRequest& re
   size_t users = 0;
   for (const watch::WatchedProcess& process : snapshot.processes) users += process.uses_devices ? 1 : 0;
   if (!moment.hosts.empty())
-    out.sentence(fmt::format("sums of {} watch{}; times are estimates from 1 of N operations", moment.hosts.size(),
-                             moment.hosts.size() == 1 ? "" : "es"));
+    out.sentence(fmt::format("sums of {} watch{}{}", moment.hosts.size(), moment.hosts.size() == 1 ? "" : "es",
+                             times_text(snapshot)));
   else
-    out.sentence(
-        fmt::format("{} of {} process{}, {} of which used a device; times are estimates from 1 of N operations",
-                    report::format_duration(snapshot.seconds * 1e9), snapshot.processes.size(),
-                    snapshot.processes.size() == 1 ? "" : "es", users));
+    out.sentence(fmt::format("{} of {} process{}, {} of which used a device{}",
+                             report::format_duration(snapshot.seconds * 1e9), snapshot.processes.size(),
+                             snapshot.processes.size() == 1 ? "" : "es", users, times_text(snapshot)));
   const auto table = [&](const report::Answer& answer) {
     if (answer.rows.empty()) return;
     out.heading(answer.title);
@@ -603,6 +613,12 @@ int run_watch(int argc, char** argv) {
       return complain(kBadInput, "--from shows watches that run elsewhere: leave out the program or the numbers");
     return run_from(request);
   }
+  const bool separated =
+      std::any_of(argv, argv + argc, [](const char* word) { return std::string_view(word) == "--"; });
+  if (!rest.empty() && is_number(rest.front()) && separated)
+    return complain(kOwnError, fmt::format("{} is the number of a program that runs, and another program stands behind "
+                                           "--: watch one of them",
+                                           rest.front()));
   if (rest.empty() ? request.chooses() : is_number(rest.front()) || (request.chooses() && rest.front() != "--"))
     return watch_running_ones(argc, argv);
   if (request.chooses() || request.choice.children || request.duration > 0)

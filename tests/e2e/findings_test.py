@@ -6,7 +6,7 @@ import io
 import json
 import os
 
-from harness import BUILD, Case, DATA, TACHO, TARGETS, main, need_data, sanitized
+from harness import BUILD, Case, DATA, DEBIAN_PYTHON, TACHO, TARGETS, main, need_data, sanitized
 
 PROGRAM = TARGETS / "opencl_findings"
 CACHE = BUILD / "pocl-cache"
@@ -75,6 +75,22 @@ class Programs(Findings):
         found = self.of_program("build", env={"POCL_CACHE_DIR": str(cold)})
         self.assertEqual(found["start-up"]["state"], "found")
         self.assertIn("The process opencl_findings spent", found["start-up"]["sentence"])
+
+    def test_threads_of_python_that_wait_for_its_lock(self):
+        """Debian's Python is stripped: the function that takes the lock has no name there."""
+        if sanitized():
+            self.skipTest("times of a sanitized build are its own")
+        (self.folder / "spin.py").write_text("import threading\n"
+                                             "def spin():\n"
+                                             "    x = 0\n"
+                                             "    for i in range(4_000_000): x += i * i % 7\n"
+                                             "threads = [threading.Thread(target=spin) for _ in range(3)]\n"
+                                             "for each in threads: each.start()\n"
+                                             "for each in threads: each.join()\n")
+        self.run_command(TACHO, "trace", "--sampler", "timer", "--sample-clock", "wall", "-q", "-o", "f.tacho", "--", DEBIAN_PYTHON, "spin.py")
+        found = self.findings("f.tacho")["python-lock"]
+        self.assertEqual(found["state"], "found")
+        self.assertRegex(found["sentence"], r"waited [\d.]+ m?s for Python's global lock")
 
 
 class Output(Findings):

@@ -80,6 +80,23 @@ Status longest_call(const trace::Trace& trace, RunFacts& out) {
   return {};
 }
 
+// A wait for a condition, as the C library names it.
+bool awaits_condition(std::string_view function) {
+  function.remove_prefix(std::min(function.find_first_not_of('_'), function.size()));
+  return function.starts_with("pthread_cond_timedwait") || function.starts_with("pthread_cond_clockwait") ||
+         function.starts_with("pthread_cond_wait");
+}
+
+// A function of the interpreter that has no name: distributions strip those that it does not export. One that waits for
+// a condition is take_gil(), or drop_gil() that waits until another thread has the lock: on Linux, CPython's other
+// locks are semaphores.
+bool is_nameless_interpreter(const trace::Trace& trace, int64_t frame) {
+  if (!trace.text(Table::kFrame, frame, column::Frame::function).empty()) return false;
+  std::string_view module = trace.text(Table::kFrame, frame, column::Frame::module);
+  module.remove_prefix(module.rfind('/') + 1);
+  return module.starts_with("python") || module.starts_with("libpython");
+}
+
 bool takes_lock(std::string_view function) {
   return function == "take_gil" || function == "PyEval_AcquireThread" || function == "PyEval_RestoreThread" ||
          function == "PyGILState_Ensure" || function == "_PyThreadState_Attach" || function == "PyMutex_LockTimed";
@@ -106,7 +123,9 @@ Status lock_waits(const trace::Trace& trace, RunFacts& out) {
     const bool python = (above & kPython) != 0 || trace.cell(Table::kFrame, frame, column::Frame::kind) ==
                                                       static_cast<int64_t>(event::FrameKind::kPython);
     uint8_t inside = above & (kPython - 1);
-    if (takes_lock(trace.text(Table::kFrame, frame, column::Frame::function)))
+    const std::string_view function = trace.text(Table::kFrame, frame, column::Frame::function);
+    const int64_t caller = parent > 0 && parent < row ? trace.cell(Table::kStack, parent, column::Stack::frame) : 0;
+    if (takes_lock(function) || (awaits_condition(function) && is_nameless_interpreter(trace, caller)))
       inside = 1;
     else if (inside > 0)
       inside = inside < kDeepest ? static_cast<uint8_t>(inside + 1) : 0;

@@ -1093,6 +1093,40 @@ TEST(Findings, PythonLock) {
   expect_state(run(40, "sample.cpu"), "python-lock", "not judged");
 }
 
+// A stripped interpreter, as the sampler records it: its own functions have no names.
+TEST(Findings, PythonLockOfAStrippedInterpreter) {
+  const auto run = [](const char* module, const char* caller, const char* waits) {
+    Planted planted;
+    TraceWriter& writer = planted.writer();
+    const auto stack = [&](int64_t parent, event::FrameKind kind, const char* function, const char* of) {
+      return writer.dimension(
+          row::Stack{.parent = parent,
+                     .frame = writer.dimension(
+                         row::Frame{.kind = kind, .function = writer.string(function), .module = writer.string(of)})});
+    };
+    const int64_t python = stack(0, event::FrameKind::kPython, "spin", "");
+    const int64_t inside = stack(python, event::FrameKind::kNative, caller, module);
+    const int64_t wait = stack(inside, event::FrameKind::kNative, waits, "/usr/lib/libc.so.6");
+    const int64_t futex = stack(wait, event::FrameKind::kNative, "__futex_abstimed_wait_common", "/usr/lib/libc.so.6");
+    const int64_t track = writer.dimension(row::Track{.kind = event::TrackKind::kThread,
+                                                      .process = planted.process(),
+                                                      .native = 71,
+                                                      .category = writer.string("sample.wall")});
+    for (int i = 0; i < 100; ++i) {
+      planted.launch(kMs);
+      writer.add(row::Sample{.track = track, .start = kMs + i * kMs, .duration = kMs, .dim = i < 40 ? futex : python});
+    }
+    return planted.find();
+  };
+  for (const char* module : {"/usr/bin/python3.11", "/opt/lib/libpython3.12.so.1.0"})
+    for (const char* waits : {"pthread_cond_timedwait", "___pthread_cond_timedwait64", "__pthread_cond_clockwait"})
+      expect_state(run(module, "", waits), "python-lock", "found");
+  expect_state(run("/usr/bin/python3.11", "", "sem_clockwait"), "python-lock", "silent");  // threading.Lock
+  expect_state(run("/usr/bin/python3.11", "PyThread_acquire_lock_timed", "pthread_cond_timedwait"), "python-lock",
+               "silent");
+  expect_state(run("/usr/lib/libtorch_cpu.so", "", "pthread_cond_wait"), "python-lock", "silent");
+}
+
 // 100 samples, `hot` of them in one line of the user's code and the others in two more.
 Findings sampled(int hot, const char* clock, bool kernels) {
   Planted planted;

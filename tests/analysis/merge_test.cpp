@@ -1,9 +1,15 @@
 // Merging traces whose clocks have nothing in common, and reports without results.
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <set>
+#include <string>
+#include <vector>
+
 #include "analysis/questions.h"
 #include "analysis/trim.h"
 #include "support/trace_maker.h"
+#include "trace/read/rows.h"
 
 namespace tacho::analysis {
 namespace {
@@ -89,6 +95,40 @@ TEST(Merge, DevicesOfTwoMachinesStayApart) {
   EXPECT_EQ(devices_of({{"a", kNone, "", 1'790'000'000}, {"a", kNone, "", 1'790'000'100}}), 2);
   EXPECT_EQ(devices_of({{"a", kNone, "", 1'790'000'000}, {"a", kNone, "", 1'790'000'000}}), 1);
   EXPECT_EQ(devices_of({{"a", kNone, "", 1'790'000'000}, {"a", kNone, ""}}), 1);
+}
+
+// Telemetry of a machine has no process: its lines differ by nothing but the machine.
+TEST(Merge, TelemetryOfTwoMachinesStaysApart) {
+  const auto lines = [](const char* second_host) {
+    std::vector<MergeInput> inputs;
+    for (const char* host : {"a", second_host}) {
+      TraceMaker made;
+      made.process(7, "app", event::kUnknown, host);
+      trace::TraceWriter& writer = made.writer();
+      const int64_t track = writer.dimension(event::row::Track{.kind = event::TrackKind::kCounter,
+                                                               .native = 1,
+                                                               .name = writer.string("GPU Core Clock [0]"),
+                                                               .category = writer.string("telemetry.gpu")});
+      writer.add(event::row::Reading{.track = track, .start = 1'000, .value = std::bit_cast<int64_t>(1980.0)});
+      inputs.push_back({made.open(), "t"});
+    }
+    std::vector<std::string> notes;
+    auto writer = std::move(*trace::TraceWriter::create_temporary());
+    EXPECT_TRUE(merge_into(inputs, *writer, notes));
+    const auto merged = *writer->finish_and_open();
+    std::set<std::string> hosts;
+    Status status;
+    for (const auto& read : trace::rows<event::column::Reading::track>(*merged, status)) {
+      const auto process = trace::cell<event::column::Track::process>(*merged, read.track);
+      hosts.insert(fmt::format(
+          "{} {}", read.track,
+          process == 0 ? "the first" : std::string(trace::text<event::column::Process::host>(*merged, process))));
+    }
+    EXPECT_TRUE(status);
+    return hosts;
+  };
+  EXPECT_EQ(lines("b"), (std::set<std::string>{"1 the first", "2 b"}));
+  EXPECT_EQ(lines("a"), (std::set<std::string>{"1 the first"}));
 }
 
 TEST(LaunchDelay, WithoutApiCallsSaysWhatIsMissing) {

@@ -356,7 +356,12 @@ class Watch {
     return {};
   }
 
-  // What `tacho trace --gpu-telemetry` and its kin read of GPUs.
+  // Readings without a process are of the machine of the first one.
+  std::string_view host_of(int64_t process) const {
+    return trace_.text(Table::kProcess, std::max<int64_t>(process, 1), column::Process::host);
+  }
+
+  // What `tacho trace --telemetry gpu` and its kin read of GPUs.
   Status read_telemetry() {
     struct Series {
       Readings* of = nullptr;
@@ -371,7 +376,9 @@ class Watch {
         continue;
       const std::string_view name = event::gpu_quantity(trace_.text(Table::kTrack, row, column::Track::name));
       if (name != "Core Clock" && name != "Memory Usage") continue;
-      series[track] = {&readings_[trace_.cell(Table::kTrack, row, column::Track::native) - 1], name == "Core Clock"};
+      const std::string_view host = host_of(trace_.cell(Table::kTrack, row, column::Track::process));
+      series[track] = {&readings_[{host, trace_.cell(Table::kTrack, row, column::Track::native) - 1}],
+                       name == "Core Clock"};
       any = true;
     }
     if (!any) return {};
@@ -427,7 +434,8 @@ class Watch {
                          event::DeviceKind::kCpu;
         state->out.units = compute_units(trace_, row);
         state->out.memory = memory_bytes(trace_, row);
-        if (const auto read = readings_.find(trace_.cell(Table::kDevice, row, column::Device::index));
+        const std::string_view host = host_of(trace_.cell(Table::kTrack, track, column::Track::process));
+        if (const auto read = readings_.find({host, trace_.cell(Table::kDevice, row, column::Device::index)});
             read != readings_.end() && !state->out.cpu) {
           state->out.memory_used = read->second.memory;
           state->out.clock_highest = read->second.highest;
@@ -1029,8 +1037,8 @@ class Watch {
   int64_t waited_since_ = kUnknown;  // the call of waiting in which the thread of why() was when the device fell idle
   std::vector<KernelFacts> kernels_;
   std::vector<Shape> shapes_;
-  std::map<int64_t, Readings> readings_;           // by the vendor's number
-  std::vector<std::unique_ptr<HostState>> hosts_;  // by track
+  std::map<std::pair<std::string_view, int64_t>, Readings> readings_;  // by host and the vendor's number
+  std::vector<std::unique_ptr<HostState>> hosts_;                      // by track
   std::vector<DeviceState*> device_of_track_;
   std::vector<ProcessState*> process_of_track_;
   std::map<size_t, std::unique_ptr<DeviceState>> devices_;  // by physical device

@@ -85,14 +85,22 @@ class RowMaps {
       run = (run == event::kUnknown ? 0 : run) + options_.run;
     }
     if (table == Table::kDevice) own_device(cells);
+    if (table == Table::kTrack) own_track(cells);
     return Cells::dimension(writer_, table, cells);
   }
 
   void own_device(std::vector<int64_t>& cells) {
     using D = event::column::Device;
-    if (!options_.device_owner || cells[D::process] != 0 || cells[D::uuid] != 0) return;
+    if (options_.device_owner && cells[D::process] == 0 && cells[D::uuid] == 0) cells[D::process] = owner();
+  }
+  // Telemetry of a machine: nothing else tells the lines of two apart.
+  void own_track(std::vector<int64_t>& cells) {
+    using T = event::column::Track;
+    if (options_.device_owner && cells[T::process] == 0 && cells[T::device] == 0) cells[T::process] = owner();
+  }
+  int64_t owner() {
     if (device_owner_ == kUnmapped) device_owner_ = options_.device_owner(mapped(Table::kProcess, 1));
-    cells[D::process] = device_owner_;
+    return device_owner_;
   }
 
   // A stack refers to its caller's, which comes earlier: from the outermost one down, without recursion.

@@ -17,8 +17,9 @@ struct CopyOptions {
   bool only_used = false;                         // leave out dimension rows and strings that no kept row refers to
   int64_t time_shift = 0;                         // ns, added to every time: for traces of another machine's clock
   std::function<int64_t(int64_t time)> time_map;  // in place of time_shift, where a clock also drifts or jumps
-  /// Whose the devices of the machine are that have no uuid: a row of table process, given the target's row of the
-  /// first one; 0 = the target's machine, as without it. Devices of two machines may differ by nothing else.
+  /// Whose the devices of the machine are that have no uuid, and its lines without a process or device (telemetry): a
+  /// row of table process, given the target's row of the first one; 0 = the target's machine, as without it. Those of
+  /// two machines may differ by nothing else.
   std::function<int64_t(int64_t first_process)> device_owner;
   /// Told of each row of table track which row of the target it became.
   std::function<void(int64_t row, int64_t target)> track;

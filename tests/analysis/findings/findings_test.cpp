@@ -1021,6 +1021,22 @@ TEST(Findings, SlowClockAndFullMemory) {
   expect_state(run(1200, 3, 0.5e9), "slow-clock", "silent");
   expect_state(run(1900, 25, 0.5e9), "memory-full", "silent");
   expect_state(run(1900, 25, 0.925e9), "memory-full", "possible");
+  // Of two hosts in one trace, each GPU goes by its own host's readings: the other's slower clock is no fall.
+  Planted two;
+  const int64_t far = two.writer().dimension(row::Process{.pid = 5, .host = two.writer().string("far"), .run = 1});
+  for (int i = 0; i < 100; ++i) two.launch(kMs);
+  for (const int64_t process : {int64_t{0}, far}) {
+    const int64_t clock = two.writer().dimension(row::Track{.kind = event::TrackKind::kCounter,
+                                                            .process = process,
+                                                            .native = 1,
+                                                            .name = two.writer().string("GPU Core Clock [0]"),
+                                                            .category = two.writer().string("telemetry.gpu")});
+    for (int i = 0; i < 50; ++i)
+      two.writer().add(row::Reading{.track = clock,
+                                    .start = 2 * kMs + i * 2 * kMs,
+                                    .value = std::bit_cast<int64_t>(process == 0 ? 2000.0 : 1200.0)});
+  }
+  expect_state(two.find(), "slow-clock", "silent");
   Planted without;
   for (int i = 0; i < 100; ++i) without.launch(kMs);
   const Findings unread = without.find();

@@ -141,22 +141,23 @@ constexpr SlotRules kKineto = {is_no_kineto, nullptr};
 
 // Kineto registers its buffers at each window's begin. A kineto that calls another CUPTI, one that is part of PyTorch's
 // library, has no word for that.
+constinit bool g_watching = false;
 bool kineto_is_linked() {
+  if (g_watching) return true;  // its words are led
   for (size_t i = 0; i < g_hook_count; ++i)
     if (strcmp(g_hooks[i].symbol, "cuptiActivityRegisterCallbacks") == 0)
       return count_slots(&g_hooks[i], 1, kKineto).led != 0;
   return false;
 }
 
-constinit bool g_watching = false;
 constinit SlotRules g_rules = kKineto;
 
 }  // namespace
 
-OtherProfiler ask_other_profiler() {
+OtherProfiler ask_other_profiler(const Cupti& cupti) {
   Kineto kineto{};
   dl_iterate_phdr(see_kineto, &kineto);
-  if (kineto.found == 0) return OtherProfiler::kNone;
+  if (kineto.found == 0 || !list_hooks(cupti) || !kineto_is_linked()) return OtherProfiler::kNone;
   if (kineto.found > 1 || kineto.init == nullptr) return OtherProfiler::kUnknown;
   using Api = void* (*)();
   void* words[kWordsOfApi] = {};
@@ -183,7 +184,7 @@ bool others_hold_cupti(const Cupti& cupti) {
 }
 
 bool watch_other_profiler(const Cupti& cupti, void (*before)(const char* function), bool everywhere) {
-  if (!list_hooks(cupti) || (!g_watching && !kineto_is_linked())) return false;
+  if (!list_hooks(cupti) || !kineto_is_linked()) return false;
   g_watching = true;
   g_rules = everywhere ? kEverywhere : kKineto;
   g_before.store(before, std::memory_order_release);

@@ -9,13 +9,13 @@
 namespace tacho::capture::cuda {
 
 enum class OtherProfiler {
-  kNone,     ///< the program has no PyTorch with a profiler, or has never used it
+  kNone,     ///< the program has no PyTorch whose profiler uses this CUPTI, or has never used it
   kIdle,     ///< it was used, and no window is open
   kRecords,  ///< a window is open, or is being prepared or read
   kUnknown,  ///< this PyTorch has another kineto than those whose state can be asked
 };
 /// Only reads. On a thread of tacho's own.
-OtherProfiler ask_other_profiler();
+OtherProfiler ask_other_profiler(const Cupti& cupti);
 
 /// Whether libraries besides PyTorch's hold functions by which CUPTI is taken over; true also where that is not known.
 bool others_hold_cupti(const Cupti& cupti);

@@ -741,9 +741,16 @@ void tell_beside() {
 bool subscribe() {
   g_beside = g_others_clock = false;
   if (take_own_subscriber(g_cupti, g_version, driver_major(), on_callback, g_subscriber)) return true;
-  const OtherProfiler profiler = tape::attached_late() ? ask_other_profiler() : OtherProfiler::kNone;
+  const OtherProfiler profiler = tape::attached_late() ? ask_other_profiler(g_cupti) : OtherProfiler::kNone;
   if (profiler == OtherProfiler::kRecords) {
     tell_other_records();
+    return false;
+  }
+  if (profiler == OtherProfiler::kUnknown) {
+    say_and_note(
+        event::NoteSeverity::kWarning,
+        "another profiler, PyTorch's in a form that tacho does not know, already uses CUPTI in the program, and "
+        "may be recording now: the CUDA activity is not in this trace");
     return false;
   }
   g_others_clock = profiler == OtherProfiler::kIdle;
@@ -847,7 +854,7 @@ bool watch_others() {
   // A window that is being opened has been registered already, but says so a little later.
   const timespec moment{0, 50'000'000};
   nanosleep(&moment, nullptr);
-  if (ask_other_profiler() == OtherProfiler::kIdle && calls_of_others() == calls) return true;
+  if (ask_other_profiler(g_cupti) == OtherProfiler::kIdle && calls_of_others() == calls) return true;
   tell_other_records();
   return false;
 }

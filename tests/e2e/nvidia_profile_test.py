@@ -481,6 +481,13 @@ class Faults(StandIn):
             self.assertIn(b"counters are no longer collected", result.stderr)
             self.assertEqual(self.rows(function), [])
 
+    def test_something_else_holds_the_counters(self):
+        result = self.profile("loop", 5, "-b", "7", FAKE_CUPTI_FAILS="start:26")
+        self.assertEqual(result.stdout, self.plain("loop", 5))
+        self.assertIn(b"cannot be counted on: something else holds its counters (Nsight Systems or Compute, DCGM's profiling, another tacho): end that", result.stderr)
+        self.assertIn(b"none of the program's launches has values\n", result.stderr)
+        self.assertEqual(self.rows(), [])
+
     def test_cupti_fails_on_one_of_two_gpus(self):
         # The values that the other GPU's session had measured until then are kept, and the session ends.
         result = self.profile("two", 6, "--set", "launch_stats", FAKE_GPU_COUNT="2", FAKE_CUPTI_WIDTH="64", FAKE_CUPTI_FAILS="enable:999",

@@ -286,7 +286,7 @@ class Virtual(Case):
         result, _ = self.profile("-q", command=[script])
         self.assertEqual(result.stderr.decode().splitlines(), [
             "tacho: 1 dispatch could not be recorded (disk full?)",
-            "tacho: none of the program's launches has values, 1 in all"])
+            "tacho: none of the program's launches has values"])
 
     def test_interrupted_while_it_is_timed(self):
         process = subprocess.Popen([TACHO, "profile", "-q", "-n", "i", "--device", "virtual", "--", "/bin/sh", "-c", "echo ready; exec sleep 60"],

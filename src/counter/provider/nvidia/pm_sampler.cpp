@@ -90,8 +90,7 @@ std::string reason_for(const PmLibrary& library, int code) {
       return vendor::kCountersRefused;
     case 7:
     case 26:
-      return "something else holds its counters (Nsight Systems or Compute, DCGM's profiling, another tacho): end that, "
-             "or let DCGM pause with dcgmi profile --pause";
+      return vendor::kCountersHeld;
     case 27:
       return "CUPTI does not support it on this GPU";
     case 33:

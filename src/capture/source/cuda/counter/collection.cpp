@@ -56,6 +56,9 @@ void give_up(const char* what, int result) {
   char line[640];
   if (result == cuda::abi::kInsufficientPrivileges)
     snprintf(line, sizeof line, "%s", vendor::kCountersRefused);
+  else if (result == cuda::abi::kHardwareBusy)
+    snprintf(line, sizeof line, "the GPU of process %d cannot be counted on: %s", static_cast<int>(g_collection.pid),
+             vendor::kCountersHeld);
   else
     snprintf(line, sizeof line, "counters are no longer collected in process %d: CUPTI cannot %s (%s)",
              static_cast<int>(g_collection.pid), what, text_of(result));

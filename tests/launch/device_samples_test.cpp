@@ -143,6 +143,9 @@ TEST(DeviceSamples, OfUnknownDevicesAndMetrics) {
     wait_for_the_end(sender);
   });
   EXPECT_TRUE(got.rows.empty());
+  EXPECT_EQ(got.clock_errors, (std::vector<int64_t>{event::kUnknown, event::kUnknown}));
+  ASSERT_EQ(got.notes.size(), 1u);
+  EXPECT_TRUE(got.notes[0].starts_with("4 messages ")) << got.notes[0];
 }
 
 TEST(DeviceSamples, AProcessThatCannot) {

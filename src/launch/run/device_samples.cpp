@@ -13,7 +13,6 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <cstring>
 
 #include "base/clock.h"
 #include "base/format.h"
@@ -25,18 +24,7 @@ namespace row = event::row;
 
 namespace {
 
-// A message is a head and its text. Of several texts each ends with a zero.
-struct Head {
-  uint32_t kind, bytes;
-};
-enum Kind : uint32_t { kNone = 1, kRefused, kReady, kSample, kLost, kNote, kProperty, kClock, kEnd };
-constexpr uint32_t kMostBytes = 1 << 20;
 constexpr char kStart = 's';
-
-struct SampleHead {
-  uint32_t device, values;
-  int64_t begin, end;
-};
 
 bool write_all(int socket, const void* from, size_t bytes) {
   const char* at = static_cast<const char*>(from);
@@ -72,52 +60,25 @@ bool is_readable(int socket, int milliseconds) {
   }
 }
 
-void add_text(std::string& to, std::string_view text) {
-  to.append(text);
-  to.push_back('\0');
-}
-
-std::vector<std::string> texts_of(const std::string& text) {
-  std::vector<std::string> all;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\0', at), text.size());
-    all.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return all;
-}
-
 }  // namespace
 
 // The sampling process
 
-void SampleSender::send(uint32_t kind, std::string_view text) {
-  const Head head{kind, static_cast<uint32_t>(text.size())};
+void SampleSender::send(SampleMessage kind, std::string_view text) {
+  const SampleMessageHead head{kind, static_cast<uint32_t>(text.size())};
   if (!write_all(socket_, &head, sizeof head) || !write_all(socket_, text.data(), text.size())) _exit(1);
 }
 void SampleSender::none(const std::string& why) {
-  send(kNone, why);
+  send(SampleMessage::kNone, why);
 }
 void SampleSender::refuse(const std::string& why) {
-  send(kRefused, why);
+  send(SampleMessage::kRefused, why);
 }
 void SampleSender::note(const std::string& sentence) {
-  send(kNote, sentence);
+  send(SampleMessage::kNote, sentence);
 }
 void SampleSender::ready(std::span<const SampledDevice> devices, std::span<const SampledMetric> metrics) {
-  std::string text;
-  add_text(text, std::to_string(devices.size()));
-  for (const SampledDevice& device : devices) {
-    add_text(text, std::to_string(device.index));
-    for (const std::string* const each : {&device.name, &device.vendor, &device.architecture, &device.uuid})
-      add_text(text, *each);
-  }
-  for (const SampledMetric& metric : metrics) {
-    add_text(text, metric.name);
-    add_text(text, metric.unit);
-    add_text(text, metric.text);
-  }
-  send(kReady, text);
+  send(SampleMessage::kReady, setup_text(devices, metrics));
 }
 bool SampleSender::wait_for_start() {
   char word = 0;
@@ -128,25 +89,16 @@ bool SampleSender::end_is_asked(int milliseconds) {
   return is_readable(socket_, milliseconds);
 }
 void SampleSender::sample(uint32_t device, int64_t begin, int64_t end, std::span<const double> values) {
-  const SampleHead head{device, static_cast<uint32_t>(values.size()), begin, end};
-  std::string text(reinterpret_cast<const char*>(&head), sizeof head);
-  text.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
-  send(kSample, text);
+  send(SampleMessage::kSample, sample_text(device, begin, end, values));
 }
 void SampleSender::clock_error(uint32_t device, int64_t ns) {
-  std::string text;
-  add_text(text, std::to_string(device));
-  add_text(text, std::to_string(ns));
-  send(kClock, text);
+  send(SampleMessage::kClock, pair_text(std::to_string(device), std::to_string(ns)));
 }
 void SampleSender::lost(uint64_t samples) {
-  send(kLost, std::to_string(samples));
+  send(SampleMessage::kLost, std::to_string(samples));
 }
 void SampleSender::property(const std::string& key, const std::string& value) {
-  std::string text;
-  add_text(text, key);
-  add_text(text, value);
-  send(kProperty, text);
+  send(SampleMessage::kProperty, pair_text(key, value));
 }
 
 // tacho
@@ -170,7 +122,7 @@ Result<std::unique_ptr<DeviceSamples>> DeviceSamples::begin(const std::function<
     close(ends[0]);
     SampleSender sender(ends[1]);
     body(sender);
-    const Head head{kEnd, 0};
+    const SampleMessageHead head{SampleMessage::kEnd, 0};
     write_all(ends[1], &head, sizeof head);
     _exit(0);
   }
@@ -185,9 +137,9 @@ DeviceSamples::~DeviceSamples() {
   stop();
 }
 
-bool DeviceSamples::receive(uint32_t& kind, std::string& text, int patience_ms) const {
-  Head head{};
-  if (!is_readable(socket_, patience_ms) || !read_all(socket_, &head, sizeof head) || head.bytes > kMostBytes)
+bool DeviceSamples::receive(SampleMessage& kind, std::string& text, int patience_ms) const {
+  SampleMessageHead head{};
+  if (!is_readable(socket_, patience_ms) || !read_all(socket_, &head, sizeof head) || head.bytes > kMostSampleMessage)
     return false;
   kind = head.kind;
   text.assign(head.bytes, '\0');
@@ -196,31 +148,22 @@ bool DeviceSamples::receive(uint32_t& kind, std::string& text, int patience_ms) 
 
 Status DeviceSamples::wait_until_ready(std::string& none) {
   constexpr int kPatience = 60'000;  // ms: a driver that has slept takes seconds
-  uint32_t kind = 0;
+  SampleMessage kind{};
   std::string text;
-  if (!receive(kind, text, kPatience) || (kind != kNone && kind != kRefused && kind != kReady))
-    return fail("the process that samples the GPUs' counters ended, or did not answer within {} s, while the vendor's "
-                "library started",
-                kPatience / 1000);
-  if (kind == kRefused) return fail("{}", text);
-  if (kind == kNone) {
+  const bool answered = receive(kind, text, kPatience);
+  if (answered && kind == SampleMessage::kRefused) return fail("{}", text);
+  if (answered && kind == SampleMessage::kNone) {
     none = text;
     return {};
   }
-  const std::vector<std::string> words = texts_of(text);
-  size_t at = 0;
-  const auto next = [&] { return at < words.size() ? words.at(at++) : std::string(); };
-  for (long count = std::strtol(next().c_str(), nullptr, 10); count > 0; --count) {
-    SampledDevice& device = devices_.emplace_back();
-    device.index = static_cast<int>(std::strtol(next().c_str(), nullptr, 10));
-    for (std::string* const each : {&device.name, &device.vendor, &device.architecture, &device.uuid}) *each = next();
-  }
-  while (at < words.size()) {
-    SampledMetric& metric = metrics_.emplace_back();
-    metric.name = next();
-    metric.unit = next();
-    metric.text = next();
-  }
+  std::optional<SampleSetup> setup;
+  if (answered && kind == SampleMessage::kReady) setup = parse_setup(text);
+  if (!setup)
+    return fail("the process that samples the GPUs' counters ended, or did not answer within {} s, while the vendor's "
+                "library started",
+                kPatience / 1000);
+  devices_ = std::move(setup->devices);
+  metrics_ = std::move(setup->metrics);
   return {};
 }
 
@@ -228,32 +171,43 @@ void DeviceSamples::start() {
   started_ = write_all(socket_, &kStart, 1);
   thread_ = std::thread([this] {
     pthread_setname_np(pthread_self(), "tacho-samples");
-    uint32_t kind = 0;
+    SampleMessage kind{};
     for (std::string text; receive(kind, text, -1);) take(kind, text);
   });
 }
 
-void DeviceSamples::take(uint32_t kind, const std::string& text) {
+void DeviceSamples::take(SampleMessage kind, const std::string& text) {
   const std::lock_guard lock(mutex_);
-  if (kind == kEnd) ended_in_order_ = true;
-  if (kind == kLost) lost_ += std::strtoull(text.c_str(), nullptr, 10);
-  if (kind == kNote) notes_.push_back(text);
-  if (kind == kProperty)
-    if (const std::vector<std::string> words = texts_of(text); words.size() == 2)
-      properties_["device_samples." + words.front()] = words.back();
-  if (kind == kClock)
-    if (const std::vector<std::string> words = texts_of(text); words.size() == 2)
-      clock_errors_[static_cast<uint32_t>(std::strtoul(words.front().c_str(), nullptr, 10))] =
-          std::strtoll(words.back().c_str(), nullptr, 10);
-  SampleHead head{};
-  if (kind != kSample || text.size() < sizeof head) return;
-  std::memcpy(&head, text.data(), sizeof head);
-  if (head.device >= devices_.size() || head.values != metrics_.size() ||
-      text.size() != sizeof head + head.values * sizeof(double))
-    return;
-  Sample& sample = samples_.emplace_back(Sample{head.device, head.begin, head.end, {}});
-  sample.values.resize(head.values);
-  std::memcpy(sample.values.data(), text.data() + sizeof head, head.values * sizeof(double));
+  if (kind == SampleMessage::kSample) {
+    if (std::optional<DeviceSample> sample = parse_sample(text, devices_.size(), metrics_.size()))
+      samples_.push_back(std::move(*sample));
+    else
+      ++unreadable_;
+  } else if (kind == SampleMessage::kNote) {
+    notes_.push_back(text);
+  } else if (kind == SampleMessage::kLost) {
+    if (const std::optional<int64_t> count = parse_sample_number(text))
+      lost_ += static_cast<uint64_t>(*count);
+    else
+      ++unreadable_;
+  } else if (kind == SampleMessage::kProperty) {
+    if (auto pair = parse_pair(text))
+      properties_["device_samples." + pair->first] = std::move(pair->second);
+    else
+      ++unreadable_;
+  } else if (kind == SampleMessage::kClock) {
+    const auto pair = parse_pair(text);
+    const std::optional<int64_t> device = pair ? parse_sample_number(pair->first) : std::nullopt;
+    const std::optional<int64_t> error = pair ? parse_sample_number(pair->second) : std::nullopt;
+    if (device && error && static_cast<uint64_t>(*device) < devices_.size())
+      clock_errors_[static_cast<size_t>(*device)] = *error;
+    else
+      ++unreadable_;
+  } else if (kind == SampleMessage::kEnd) {
+    ended_in_order_ = true;
+  } else {
+    ++unreadable_;
+  }
 }
 
 void DeviceSamples::stop() {
@@ -312,13 +266,13 @@ void DeviceSamples::make_rows(trace::TraceWriter& writer) {
 }
 
 void DeviceSamples::deliver(trace::TraceWriter& writer, const std::function<bool(int64_t, int64_t)>& wanted) {
-  std::vector<Sample> samples;
+  std::vector<DeviceSample> samples;
   {
     const std::lock_guard lock(mutex_);
     samples.swap(samples_);
   }
   if (rows_.empty()) make_rows(writer);
-  for (const Sample& sample : samples) {
+  for (const DeviceSample& sample : samples) {
     if (!wanted(sample.begin, sample.end)) continue;
     ++count_;
     for (size_t i = 0; i < sample.values.size(); ++i) {
@@ -339,13 +293,18 @@ void DeviceSamples::finish(trace::TraceWriter& writer) {
   };
   for (const auto& [key, value] : properties_) about(key, value);
   for (const auto& [device, error] : clock_errors_)
-    if (device < rows_.size())
-      writer.update(Table::kDevice, rows_.at(device), event::column::Device::clock_error, error);
+    if (!rows_.empty()) writer.update(Table::kDevice, rows_.at(device), event::column::Device::clock_error, error);
   about("device_samples.count", fmt::format("{}", count_));
-  if (lost_ > 0) writer.lose(0, Table::kReading, event::LossReason::kVendor, static_cast<int64_t>(lost_));
+  if (lost_ > 0)
+    writer.lose(0, Table::kReading, event::LossReason::kVendor,
+                static_cast<int64_t>(std::min<uint64_t>(lost_, INT64_MAX)));
   if (unusable_ > 0)
     notes_.push_back(
         fmt::format("{} values of the GPUs' sampled counters could not be computed and are left out", unusable_));
+  if (unreadable_ > 0)
+    notes_.push_back(fmt::format("{} messages of the process that sampled the GPUs' counters could not be read: what "
+                                 "they had to say is missing",
+                                 unreadable_));
   if (started_ && !ended_in_order_)
     notes_.emplace_back("the process that sampled the GPUs' counters ended before it was asked to, or did not end when "
                         "it was: samples are missing at the end");

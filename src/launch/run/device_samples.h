@@ -18,20 +18,13 @@
 #include <vector>
 
 #include "base/result.h"
+#include "launch/run/sample_messages.h"
 #include "trace/write/writer.h"
 
 namespace tacho::launch {
 
 /// What `block` of their counters is.
 inline constexpr std::string_view kSampledCounters = "device_samples";
-
-struct SampledMetric {
-  std::string name, unit, text;  ///< as a row of table counter has them
-};
-struct SampledDevice {
-  int index = 0;  ///< as the vendor's tools number it
-  std::string name, vendor, architecture, uuid;
-};
 
 /// The sampling process's end.
 class SampleSender {
@@ -58,7 +51,7 @@ class SampleSender {
   void property(const std::string& key, const std::string& value);
 
  private:
-  void send(uint32_t kind, std::string_view text);
+  void send(SampleMessage kind, std::string_view text);
   int socket_;
 };
 
@@ -89,15 +82,10 @@ class DeviceSamples {
   std::span<const std::string> problems() const { return notes_; }
 
  private:
-  struct Sample {
-    uint32_t device;
-    int64_t begin, end;
-    std::vector<double> values;
-  };
   DeviceSamples(pid_t process, int socket) : process_(process), socket_(socket) {}
   Status wait_until_ready(std::string& none);
-  bool receive(uint32_t& kind, std::string& text, int patience_ms) const;
-  void take(uint32_t kind, const std::string& text);
+  bool receive(SampleMessage& kind, std::string& text, int patience_ms) const;
+  void take(SampleMessage kind, const std::string& text);
   void reap();
   void make_rows(trace::TraceWriter& writer);
 
@@ -107,15 +95,15 @@ class DeviceSamples {
   std::vector<SampledMetric> metrics_;
   std::thread thread_;
   std::mutex mutex_;  // guards what follows
-  std::vector<Sample> samples_;
+  std::vector<DeviceSample> samples_;
   std::vector<std::string> notes_;
   std::map<std::string, std::string> properties_;
-  uint64_t lost_ = 0;
+  std::map<size_t, int64_t> clock_errors_;  // by device
+  uint64_t lost_ = 0, unreadable_ = 0;
   bool started_ = false, ended_in_order_ = false;
   // The writer's
   std::vector<int64_t> rows_;    // of the devices
   std::vector<int64_t> tracks_;  // by device and metric
-  std::map<uint32_t, int64_t> clock_errors_;
   uint64_t count_ = 0, unusable_ = 0;
 };
 

@@ -10,8 +10,9 @@ namespace tacho::vendor::cupti {
 
 using Result = int;  // CUptiResult
 inline constexpr Result kSuccess = 0, kMaxLimitReached = 12, kNotInitialized = 15, kNotSupported = 27,
-                        kHardwareBusy = 26, kVirtualNotSupported = 33, kInsufficientPrivileges = 35, kMultipleSubscribers = 39,
-                        kVirtualPrivileges = 40, kConfidential = 41, kMigNotSupported = 43, kWslNotSupported = 45;
+                        kHardwareBusy = 26, kVirtualNotSupported = 33, kInsufficientPrivileges = 35,
+                        kMultipleSubscribers = 39, kVirtualPrivileges = 40, kConfidential = 41, kMigNotSupported = 43,
+                        kWslNotSupported = 45;
 
 using Subscriber = void*;
 using Context = void*;

@@ -18,6 +18,7 @@
 #include "base/text/how_many.h"
 #include "cli/command.h"
 #include "cli/files/open_trace.h"
+#include "cli/output/sampled_counters.h"
 #include "cli/shared/command_line.h"
 #include "cli/shared/suggest.h"
 #include "cli/watch/sums.h"
@@ -507,7 +508,8 @@ int name_stats(const std::string& file, const std::string& by_text, const analys
     if (const std::string unsized = analysis::unsized_sentence(rows); !unsized.empty())
       answer.remarks.push_back(fmt::format("{}: {}", *by == analysis::By::kCopy ? "copies" : "fills", unsized));
   }
-  answer.when_empty = fmt::format("{}: no {} records", file, by_text);
+  answer.when_empty = fmt::format("{}: no {} records{}", file, by_text,
+                                  has_sampled_counters(**trace) ? "; tacho info shows its sampled counters" : "");
   if (table->size() == 0 && table->left_out() > 0) {
     answer.when_empty += fmt::format(" but {} {}", table->left_out(),
                                      *by == analysis::By::kApi ? "of operators and functions that call each other: see "

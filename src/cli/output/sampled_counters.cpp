@@ -25,15 +25,22 @@ struct Sampled {
   double sum = 0, least = 0, most = 0;
 };
 
+bool is_sampled(const trace::Trace& trace, int64_t counter) {
+  return counter != 0 && trace.text(Table::kCounter, counter, column::Counter::block) == launch::kSampledCounters;
+}
+
 }  // namespace
+
+bool has_sampled_counters(const trace::Trace& trace) {
+  for (int64_t counter = 1; counter < trace.rows(Table::kCounter); ++counter)
+    if (is_sampled(trace, counter)) return true;
+  return false;
+}
 
 void add_sampled_counters(report::Sections& out, const trace::Trace& trace, size_t top) {
   std::map<int64_t, Sampled> tracks;
-  for (int64_t track = 1; track < trace.rows(Table::kTrack); ++track) {
-    const int64_t counter = trace.cell(Table::kTrack, track, column::Track::counter);
-    if (counter != 0 && trace.text(Table::kCounter, counter, column::Counter::block) == launch::kSampledCounters)
-      tracks.try_emplace(track);
-  }
+  for (int64_t track = 1; track < trace.rows(Table::kTrack); ++track)
+    if (is_sampled(trace, trace.cell(Table::kTrack, track, column::Track::counter))) tracks.try_emplace(track);
   if (tracks.empty()) return;
   using R = column::Reading;
   Status status;

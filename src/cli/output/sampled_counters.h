@@ -8,6 +8,7 @@
 
 namespace tacho::cli {
 
+bool has_sampled_counters(const trace::Trace& trace);
 /// A line for each sampled counter and device, at most `top`. Nothing for a trace without.
 void add_sampled_counters(report::Sections& out, const trace::Trace& trace, size_t top);
 

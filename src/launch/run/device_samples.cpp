@@ -279,7 +279,7 @@ void DeviceSamples::deliver(trace::TraceWriter& writer, const std::function<bool
       const double value = sample.values.at(i);
       if (std::isfinite(value))
         writer.add(row::Reading{.track = tracks_.at(sample.device * metrics_.size() + i),
-                                .start = sample.end,
+                                .start = sample.begin,
                                 .value = std::bit_cast<int64_t>(value)});
       else
         ++unusable_;

@@ -71,8 +71,8 @@ class DeviceSamples {
   void start();
   /// Asks for the end and takes what is left.
   void stop();
-  /// Writes what has come since the last call, of samples that `wanted(begin, end)` wants. The owner of the writer
-  /// calls it.
+  /// Writes what has come since the last call, of samples that `wanted(begin, end)` wants, at their begin: a line of
+  /// readings holds each until the next. The owner of the writer calls it.
   void deliver(trace::TraceWriter& writer, const std::function<bool(int64_t, int64_t)>& wanted);
   /// Notes, losses and properties, after stop() and the last deliver().
   void finish(trace::TraceWriter& writer);

@@ -189,7 +189,6 @@ UNUSED(cuptiActivityFlushAll);
 UNUSED(cuptiActivityGetNextRecord);
 UNUSED(cuptiActivityGetNumDroppedRecords);
 UNUSED(cuptiActivitySetAttribute);
-UNUSED(cuptiGetTimestamp);
 
 /* ---- target side */
 struct P1 {
@@ -488,12 +487,16 @@ EXPORT int cuptiProfilerHostGetMetricProperties(struct HProperties* p) {
                                                  : "instruction";
   return 0;
 }
+/* A pass has room for width(): "wide" metrics fill it, "twice" do not fit into one. */
 EXPORT int cuptiProfilerHostConfigAddMetrics(struct HAdd* p) {
   for (size_t i = 0; i < p->count; ++i)
     if (!strstr(p->names[i], "__") || strstr(p->names[i], "nonsense")) return 1;
   for (size_t i = 0; i < p->count && ((struct Host*)p->object)->type == 1; ++i)
     if (!is_sampled(p->names[i]) || !strchr(p->names[i], '.')) return 1;
-  ((struct Host*)p->object)->metrics += p->count;
+  for (size_t i = 0; i < p->count; ++i)
+    ((struct Host*)p->object)->metrics += strstr(p->names[i], "__twice")  ? width() + 1
+                                          : strstr(p->names[i], "__wide") ? width()
+                                                                          : 1;
   return 0;
 }
 EXPORT int cuptiProfilerHostGetConfigImageSize(struct HSize* p) {

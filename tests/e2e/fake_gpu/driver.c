@@ -17,7 +17,6 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "hook.h"
@@ -409,10 +408,6 @@ EXPORT int ioctl(int file, unsigned long request, ...) {
   } else if (p->command == 0x205 && p->bytes == 32) {
     p->parameters[2] = p->parameters[0] == 101 ? 7 : 3;
     p->parameters[3] = 0;
-  } else if (p->command == 0x20800403 && p->bytes == 8 && p->object == 0x5d) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC_RAW, &t);
-    *(uint64_t*)p->parameters = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec + FAKE_PM_AHEAD;
   } else if (p->command == 0x2080130e && p->bytes == 4024 && p->object == 0x5d && p->parameters[1004] == 0x1c) {
     ++g_flushes;
     g_empty_l2 = flushes() == 1;

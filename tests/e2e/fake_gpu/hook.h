@@ -16,6 +16,5 @@ struct Hook {
 
 /* pm.c and what it shares with the other two */
 #define FAKE_PM_MAGIC 0x504d5350u
-#define FAKE_PM_AHEAD 1795000000000000000ull
 int fake_fails(const char* function);
 int fake_pm_values(const void* image, size_t index, const char** names, size_t count, double* values);

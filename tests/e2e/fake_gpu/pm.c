@@ -1,12 +1,15 @@
-/* A stand-in for CUPTI's PM sampling. Its GPU's timer is CLOCK_MONOTONIC_RAW plus FAKE_PM_AHEAD (driver.c answers with
- * the same). Sample n, from 0, ends n + 1 intervals after the start and holds 1000000 + n for metrics of dram, 2000 + n
+/* A stand-in for CUPTI's PM sampling. CUPTI's clock is CLOCK_MONOTONIC_RAW plus AHEAD, and its samples have it. Sample n, from 0, ends n + 1 intervals after the start and holds 1000000 + n for metrics of dram, 2000 + n
  * for those of sm, NaN for names with "nan". As the real one does: the first sample's begin is no time of it, stopping
  * adds one without length, an image without room loses what does not fit, and a full buffer stays full until sampling
  * begins anew. One process at a time may sample a GPU where FAKE_PM_LOCK names a file.
- *   FAKE_PM_FULL=N  the buffer of less than 64 MiB is full from the Nth decode on
+ *   FAKE_PM_FULL=N  the buffer of less than 256 MiB is full from the Nth decode on
  *   FAKE_PM_SKIP=N  samples N and N+1 never come
+ *   FAKE_PM_JUMP=N:S  CUPTI's clock is set by S seconds when sample N begins
+ *   FAKE_PM_BACK=N  from sample N on the samples' times are an hour before that clock's
+ *   FAKE_PM_SILENT=1  there are no samples at all
+ *   FAKE_PM_SLOW=MS  a decode takes so long
  *   FAKE_PM_REFUSES=GPU:CODE  that GPU cannot be sampled
- *   FAKE_PM_LOG=FILE  a line for each configuration: interval, trigger and buffer */
+ *   FAKE_PM_LOG=FILE  a line for each configuration (interval, trigger, buffer) and for each stop (decodes before it) */
 #include <fcntl.h>
 #include <math.h>
 #include <stdint.h>
@@ -15,8 +18,12 @@
 #include <string.h>
 #include <sys/file.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "hook.h"
+
+#define AHEAD 1795000000000000000ull
+#define HOUR 3600000000000ull
 
 #define EXPORT __attribute__((visibility("default")))
 struct Sampler {
@@ -109,13 +116,23 @@ struct PAt {
 static uint64_t gpu_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC_RAW, &t);
-  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec + FAKE_PM_AHEAD;
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec + AHEAD;
+}
+static uint64_t g_jump_at; /* by gpu_now() */
+static uint64_t jumped(uint64_t now) {
+  const char* const jump = getenv("FAKE_PM_JUMP");
+  return jump && g_jump_at && now >= g_jump_at ? (uint64_t)(atol(strchr(jump, ':') + 1) * 1000000000) : 0;
 }
 static long number(const char* name, long otherwise) {
   const char* const text = getenv(name);
   return text ? atol(text) : otherwise;
 }
 
+EXPORT int cuptiGetTimestamp(uint64_t* time) {
+  const uint64_t now = gpu_now();
+  *time = now + jumped(now);
+  return fake_fails("timestamp");
+}
 EXPORT int cuptiDeviceGetChipName(struct PChip* p) {
   p->chip = "GH100";
   return fake_fails("chip");
@@ -177,11 +194,14 @@ EXPORT int cuptiPmSamplingStart(struct PSampler* p) {
   s->begin = gpu_now();
   s->next = 0;
   s->decodes = 0;
+  if (getenv("FAKE_PM_JUMP")) g_jump_at = s->begin + (uint64_t)number("FAKE_PM_JUMP", 0) * s->interval;
   return 0;
 }
 EXPORT int cuptiPmSamplingStop(struct PSampler* p) {
   if (!p->sampler->running) return 7;
   p->sampler->running = 2;
+  FILE* const log = getenv("FAKE_PM_LOG") ? fopen(getenv("FAKE_PM_LOG"), "a") : NULL;
+  if (log) fprintf(log, "%d\n", p->sampler->decodes), fclose(log);
   return 0;
 }
 static void put(struct PmImage* image, uint64_t n, uint64_t start, uint64_t end, struct PDecoded* p) {
@@ -197,14 +217,17 @@ EXPORT int cuptiPmSamplingDecodeData(struct PDecoded* p) {
   p->overflow = 0;
   if (image->magic != FAKE_PM_MAGIC || image->count != 0) return 1;
   if (fake_fails("pm_decode")) return fake_fails("pm_decode");
-  if (++s->decodes >= number("FAKE_PM_FULL", 1 << 30) && s->buffer < 64u << 20) {
+  if (++s->decodes >= number("FAKE_PM_FULL", 1 << 30) && s->buffer < 256u << 20) {
     p->overflow = 1;
     return 8;
   }
+  usleep((unsigned)number("FAKE_PM_SLOW", 0) * 1000);
+  if (getenv("FAKE_PM_SILENT")) return 0;
   const uint64_t now = gpu_now();
   const uint64_t skip = (uint64_t)number("FAKE_PM_SKIP", -9);
   for (; s->begin + (s->next + 1) * s->interval <= now; ++s->next) {
-    const uint64_t n = s->next, start = s->begin + n * s->interval;
+    const uint64_t n = s->next, real = s->begin + n * s->interval;
+    const uint64_t start = real + jumped(real) - (n >= (uint64_t)number("FAKE_PM_BACK", 1l << 60) ? HOUR : 0);
     if (n == skip || n == skip + 1) continue;
     put(image, n, n == 0 ? start + 86400000000000u : start, start + s->interval, p);
   }

@@ -1,7 +1,10 @@
-// CUPTI's PM sampling (pm_sampler.h). What is known of it beyond NVIDIA's documents: the first sample after a start has
-// no begin of its own, and a stop adds samples without length: both are left out. A decode that finds no room in the
-// image loses samples, so the image holds far more than come between two decodes. A full hardware buffer stays full:
-// sampling begins anew with a larger one, and the gap is counted.
+// CUPTI's PM sampling (pm_sampler.h). What is known of it beyond NVIDIA's documents (an H100, CUPTI 13.0): samples have
+// times of CUPTI's own clock, not of the GPU's timer, which was milliseconds beside it. The first sample after a start
+// has no begin of its own, and a stop adds samples without length: both are left out. A decode that finds no room in
+// the image loses samples, so the image holds far more than come between two decodes. A decode takes 2 to 3 ms, however
+// few samples there are and however large the GPU's buffer is; but some metrics together (sm__cycles_active with
+// smsp__inst_executed) fill the buffer with more than 100 MB/s at any interval, and then decodes take more than half of
+// a processor. A full buffer stays full: sampling begins anew with a larger one, and the gap is counted.
 #include "counter/provider/nvidia/pm_sampler.h"
 
 #include <dlfcn.h>
@@ -31,9 +34,12 @@ namespace range = vendor::cupti::range;
 
 namespace {
 
-constexpr int kOutOfMemory = 8;     // of cuptiPmSamplingDecodeData: the hardware buffer is full
-constexpr int kDecodePeriod = 100;  // ms
-constexpr size_t kMostBuffer = 512 << 20, kLeastBuffer = 32 << 20;
+constexpr int kOutOfMemory = 8;  // of cuptiPmSamplingDecodeData: the hardware buffer is full
+constexpr int kFirstPeriod = 50, kLeastPeriod = 100, kMostPeriod = 800;  // ms between decodes
+constexpr int64_t kSamplesPerPeriod = 250;
+constexpr int64_t kClockSlack = 2'000'000;  // ns: a millisecond more than CUPTI's clock errs by
+constexpr double kLongDecode = 10e6;        // ns: the GPU writes far more than samples
+constexpr size_t kMostBuffer = 512 << 20, kLeastBuffer = 128 << 20, kMostImage = size_t{1} << 30;
 constexpr double kClockGHz = 1.2;  // of the system clock, roughly, for GPUs that know no other interval
 
 struct PmLibrary {
@@ -50,6 +56,7 @@ struct PmLibrary {
   int (*image)(pm::PmImageInitialize*) = nullptr;
   int (*info)(pm::PmDataInfo*) = nullptr;
   int (*sample)(pm::SampleInfo*) = nullptr;
+  int (*timestamp)(uint64_t*) = nullptr;
   int (*text)(int, const char**) = nullptr;
 
   static Result<PmLibrary> open(const std::string& path) {
@@ -71,7 +78,8 @@ struct PmLibrary {
         find(library.image_size, "cuptiPmSamplingGetCounterDataSize") &&
         find(library.image, "cuptiPmSamplingCounterDataImageInitialize") &&
         find(library.info, "cuptiPmSamplingGetCounterDataInfo") &&
-        find(library.sample, "cuptiPmSamplingCounterDataGetSampleInfo") && find(library.text, "cuptiGetResultString"))
+        find(library.sample, "cuptiPmSamplingCounterDataGetSampleInfo") &&
+        find(library.timestamp, "cuptiGetTimestamp") && find(library.text, "cuptiGetResultString"))
       return library;
     return fail("{} cannot sample a GPU's counters: CUDA 12.6 or newer is needed (CUDA_HOME chooses another)", path);
   }
@@ -181,14 +189,20 @@ class Sampled {
     const double every_s = static_cast<double>(request_.interval_ns) * 1e-9;
     const auto in = [&](double seconds) { return static_cast<size_t>(std::ceil(seconds / every_s)); };
     buffer_ = std::clamp((8 + 2 * request_.counters.size()) * 1024 * in(2), kLeastBuffer, kMostBuffer);
-    slots_ = in(0.5) + 64;
+    period_ = static_cast<int>(
+        std::clamp(kSamplesPerPeriod * request_.interval_ns / 1'000'000, int64_t{kLeastPeriod}, int64_t{kMostPeriod}));
+    slots_ = in(3e-3 * period_) + 16;
     TACHO_TRY(configure());
-    timed_ = timer_.open(device_.pci) && timer_.read(clock_);
+    timed_ = read_clock();
     return {};
   }
 
+  /// ms until the next decode. The first comes early, since only it tells how fast the GPU fills its buffer.
+  int period() const { return decodes_ == 0 || decode_took_ > kLongDecode ? kFirstPeriod : period_; }
+
   Status start() {
-    if (timed_) timer_.read(clock_);
+    if (timed_) read_clock();
+    decodes_ = 0;
     start_begin_ = raw_now();
     pm::PmObject start{};
     start.sampler = sampler_;
@@ -207,8 +221,11 @@ class Sampled {
     decode.sampler = sampler_;
     decode.image = image_.data();
     decode.bytes = image_.size();
+    const int64_t begin = raw_now();
     const int code = ask(library_.decode, decode);
-    if (timed_) timer_.read(clock_);
+    decode_took_ = static_cast<double>(raw_now() - begin);
+    ++decodes_;
+    if (timed_) read_clock();
     if (code != 0 || decode.overflow != 0) return begin_anew(code, sender);
     pm::PmDataInfo info{};
     info.image = image_.data();
@@ -216,11 +233,13 @@ class Sampled {
     if (ask(library_.info, info) != 0) info.completed = 0;
     for (size_t i = 0; i < info.completed; ++i) send(i, number, sender);
     if (const int fresh = initialize_image(); fresh != 0) return end(fresh, sender);
-    if (decode.stop_reason == pm::kImageFull) tell_once(sender, "the GPU's samples came faster than tacho took them");
+    if (decode.stop_reason == pm::kImageFull)
+      tell(told_image_, sender, "the GPU's samples came faster than tacho took them");
   }
 
   void stop(uint32_t number, launch::SampleSender& sender) {
     if (sampler_ == nullptr) return;
+    ending_ = true;
     if (running_) {
       pm::PmObject stop{};
       stop.sampler = sampler_;
@@ -231,9 +250,12 @@ class Sampled {
     disable();
     if (lost_ != 0) sender.lost(lost_);
     if (!clock_.empty()) sender.clock_error(number, clock_.error());
+    if (clock_.jumps() > 0)
+      sender.note(fmt::format("GPU {}: the clock of its samples was set {} while it was sampled: samples of the "
+                              "second around that may lie beside their time",
+                              ordinal_, clock_.jumps() == 1 ? "once" : fmt::format("{} times", clock_.jumps())));
     sender.property(fmt::format("gpu{}.clock", ordinal_),
-                    timed_ ? "the GPU's timer, read through the kernel driver"
-                           : "the begin of sampling, for the GPU's timer could not be read");
+                    timed_ ? "CUPTI's" : "the begin of sampling, for the samples' times are not of CUPTI's clock");
   }
 
  private:
@@ -241,13 +263,14 @@ class Sampled {
     return fail("GPU {} ({}) cannot be sampled: {}", ordinal_, device_.name, reason_for(library_, code));
   }
   tl::unexpected<Error> too_many(size_t passes) const {
+    for (const std::string& metric : request_.counters)
+      if (const auto alone = host_->config(std::vector{metric}); alone && alone->passes > 1)
+        return fail(
+            "{} takes {} passes by itself, and sampling has only one: tacho profile counts such metrics, of each kernel anew for each pass",
+            metric, alone->passes);
     const std::vector<std::string> fit = fitting(*host_, request_.counters);
-    if (fit.empty())
-      return fail(
-          "{} takes {} passes, and sampling has only one: tacho profile counts such metrics, of each kernel anew for each pass",
-          request_.counters.front(), passes);
-    return fail("these {} metrics take {} passes together, and sampling has only one: {} fit", request_.counters.size(),
-                passes, listed(fit));
+    return fail("these {} metrics take {} passes together, and sampling has only one: {} {}", request_.counters.size(),
+                passes, listed(fit), fit.size() == 1 ? "fits" : "fit together");
   }
 
   // The interval in time; GPUs that know none (Turing, A100) count cycles of their system clock.
@@ -277,6 +300,9 @@ class Sampled {
     size.count = names.size();
     size.most = static_cast<uint32_t>(slots_);
     if (const int code = ask(library_.image_size, size); code != 0) return refused(code);
+    if (size.bytes > kMostImage)
+      return fail("GPU {} ({}) cannot be sampled: CUPTI asks for {} bytes to hold {} samples", ordinal_, device_.name,
+                  size.bytes, slots_);
     image_.assign(size.bytes, 0);
     if (const int code = initialize_image(); code != 0) return refused(code);
     return {};
@@ -303,32 +329,74 @@ class Sampled {
     at.bytes = image_.size();
     at.index = index;
     if (ask(library_.sample, at) != 0 || at.end == 0) return;
-    const bool first = std::exchange(first_, false);
-    if (first && clock_.empty()) relate_by_start(at.end);
-    // After a start the first one's begin is not its own.
-    if (at.start >= at.end || first) return;
-    if (typical_ == 0) typical_ = at.end - at.start;
-    if (last_end_ != 0 && at.start > last_end_ + typical_ / 2)
-      lost_ += (at.start - last_end_ + typical_ / 2) / typical_;
-    last_end_ = at.end;
+    if (std::exchange(first_, false)) return relate(at.end);
+    if (at.start >= at.end) return;
+    const auto span = clock_.place(at.start, at.end);
+    if (!span) {
+      ++lost_;
+      return tell(told_time_, sender, "times of samples went back, or lie in the future");
+    }
+    const int64_t length = span->end - span->begin;
+    if (typical_ == 0) typical_ = length;
+    if (last_end_ && span->begin > *last_end_ + typical_ / 2)
+      lost_ += static_cast<uint64_t>((span->begin - *last_end_ + typical_ / 2) / std::max<int64_t>(1, typical_));
+    last_end_ = span->end;
     const auto values = host_->evaluate(image_, index, request_.counters);
     if (!values) {
       ++lost_;
-      return tell_once(sender, values.error().message);
+      return tell(told_value_, sender, values.error().message);
     }
-    sender.sample(number, clock_.host_time(at.start), clock_.host_time(at.end), *values);
+    sender.sample(number, span->begin, span->end, *values);
   }
 
-  // Without the GPU's timer: the first sample ended at most one interval after sampling began.
-  void relate_by_start(uint64_t first_end) {
+  bool read_clock() {
+    // The shortest of a few calls says most.
+    constexpr int kTries = 5;
+    int64_t best = INT64_MAX, host = 0;
+    uint64_t vendor = 0;
+    for (int i = 0; i < kTries; ++i) {
+      uint64_t time = 0;
+      const int64_t begin = raw_now();
+      if (library_.timestamp(&time) != 0 || time == 0) return false;
+      const int64_t took = raw_now() - begin;
+      if (took >= best) continue;
+      best = took;
+      host = begin + took / 2;
+      vendor = time;
+    }
+    clock_.add(vendor, host, (best + 1) / 2);
+    return true;
+  }
+
+  // After a start the first sample's begin is not its own; it ends at most an interval after the start. Where that is
+  // not so by CUPTI's clock, the times are another clock's, and only the start says when that was.
+  void relate(uint64_t first_end) {
+    if (timed_) {
+      ClockPairs trial = clock_;
+      const auto span = trial.place(first_end, first_end);
+      if (last_end_ || (span && span->end >= start_begin_ - kClockSlack &&
+                        span->end <= start_end_ + request_.interval_ns + kClockSlack))
+        return;
+      timed_ = false;
+      clock_ = {};
+    }
+    if (!clock_.empty()) return;
     const int64_t span = start_end_ - start_begin_ + request_.interval_ns;
-    clock_.add(first_end, start_begin_ + span / 2, span / 2);
+    clock_.fix(first_end, start_begin_ + span / 2, span / 2);
   }
 
   // A full buffer stays full.
   void begin_anew(int code, launch::SampleSender& sender) {
     if (code != 0 && code != kOutOfMemory) return end(code, sender);
-    tell_once(sender, "the GPU's buffer of samples was full, and sampling began anew with a larger one");
+    if (ending_) {
+      running_ = false;
+      if (last_end_ && typical_ > 0) lost_ += static_cast<uint64_t>((raw_now() - *last_end_) / typical_);
+      return sender.note(
+          fmt::format("GPU {}: the GPU's buffer of samples was full at the end: the last ones are missing", ordinal_));
+    }
+    tell(told_full_, sender,
+         fmt::format("the GPU's buffer of samples was full, and sampling began anew{}",
+                     buffer_ < kMostBuffer ? " with a larger one" : ""));
     pm::PmObject stop{};
     stop.sampler = sampler_;
     ask(library_.stop, stop);
@@ -345,8 +413,8 @@ class Sampled {
     sender.note(refused(code).value().message + "; its samples end there");
   }
 
-  void tell_once(launch::SampleSender& sender, const std::string& what) {
-    if (std::exchange(told_, true)) return;
+  void tell(bool& told, launch::SampleSender& sender, const std::string& what) const {
+    if (std::exchange(told, true)) return;
     sender.note(fmt::format("GPU {}: {}: those that are missing are counted", ordinal_, what));
   }
 
@@ -358,11 +426,14 @@ class Sampled {
   std::vector<uint8_t> config_, image_;
   void* sampler_ = nullptr;
   size_t buffer_ = 0, slots_ = 0;
-  GpuTimer timer_;
   ClockPairs clock_;
-  int64_t start_begin_ = 0, start_end_ = 0;
-  uint64_t typical_ = 0, last_end_ = 0, lost_ = 0;
-  bool timed_ = false, first_ = false, running_ = false, told_ = false;
+  int64_t start_begin_ = 0, start_end_ = 0, typical_ = 0;
+  std::optional<int64_t> last_end_;
+  uint64_t lost_ = 0;
+  int period_ = kMostPeriod, decodes_ = 0;
+  double decode_took_ = 0;
+  bool timed_ = false, first_ = false, running_ = false, ending_ = false;
+  bool told_time_ = false, told_value_ = false, told_full_ = false, told_image_ = false;
 };
 
 // CUDA then numbers the GPUs as the vendor's tools do: by PCI address, and all of them.
@@ -412,6 +483,13 @@ Result<std::vector<std::unique_ptr<Sampled>>> open_all(const PmLibrary& library,
   return gpus;
 }
 
+// What this process has used of a processor.
+double used_seconds() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
+
 }  // namespace
 
 std::string unit_of(const std::string& dimension) {
@@ -453,16 +531,21 @@ void sample_gpus(const SampleRequest& request, launch::SampleSender& sender) {
   for (const std::string& note : notes) sender.note(note);
   sender.property("interval_ns", fmt::format("{}", request.interval_ns));
   for (const std::unique_ptr<Sampled>& gpu : gpus)
-    if (const Status begun = gpu->start(); !begun) sender.note(begun.error().message);
+    if (const Status started = gpu->start(); !started) sender.note(started.error().message);
+  const double begun = used_seconds();
   const auto each = [&](auto&& what) {
     for (uint32_t i = 0; i < gpus.size(); ++i) what(*gpus.at(i), i);
   };
-  while (!sender.end_is_asked(kDecodePeriod)) each([&](Sampled& gpu, uint32_t i) { gpu.take(i, sender); });
+  const auto period = [&] {
+    int least = kMostPeriod;
+    for (const std::unique_ptr<Sampled>& gpu : gpus) least = std::min(least, gpu->period());
+    return least;
+  };
+  while (!sender.end_is_asked(period())) each([&](Sampled& gpu, uint32_t i) { gpu.take(i, sender); });
+  const double sampling = used_seconds() - begun;
   each([&](Sampled& gpu, uint32_t i) { gpu.stop(i, sender); });
-  timespec used{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  sender.property("cpu_seconds",
-                  fmt::format("{:.6f}", static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9));
+  sender.property("cpu_seconds", fmt::format("{:.6f}", sampling));
+  sender.property("setup_cpu_seconds", fmt::format("{:.6f}", used_seconds() - sampling));
 }
 
 }  // namespace tacho::counter::nvidia

@@ -220,6 +220,20 @@ class Profiled(attach_test.Attached):
             self.assertEqual(tacho.wait(timeout=60), 0)
         self.ends_whole(program, attach_test.ROUNDS)
 
+    def test_threads_that_launch_meanwhile(self):
+        """The profiler gets no buffer that tacho has given CUPTI, however the threads of the program meet the change."""
+        program = self.start_profiled(THREADS="6")
+        for _ in range(attach_test.ROUNDS):
+            tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "--overwrite", "-o", "a.tacho", "--duration", "0.4"], cwd=self.folder)
+            self.addCleanup(tacho.kill)
+            self.wait_until(lambda: "tacho-cupti" in self.threads(program.pid) or tacho.poll() is not None)
+            self.opens(program)
+            self.closes(program)
+            self.assertEqual(tacho.wait(timeout=60), 0)
+        self.assertEqual(self.leftovers(program.pid), ([], [], []))
+        said = self.end(program).splitlines()[-1]
+        self.assertRegex(said, r"in windows, 0 buffers of others, kinds left 0, thread ids 0, words led 0, clock set by others 0 times")
+
     def test_what_callbacks_would_give(self):
         program = self.start_profiled()
         self.attach(program, "--duration", "0.4", "--api-args")

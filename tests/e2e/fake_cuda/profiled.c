@@ -2,9 +2,10 @@
  * has opened and closed N windows of its profiler before it prints "ready", then launches a kernel each millisecond until
  * SIGTERM. SIGUSR1 opens a window, SIGUSR2 closes it. Ends with what all windows have recorded of the launches in them,
  * buffers that were not the profiler's, and how CUPTI was left. With ALSO set it holds CUPTI's functions itself, too; with
- * FAST it does not wait between launches. Once a window has been closed it loads another library. */
+ * FAST it does not wait between launches; with THREADS so many more threads launch other kernels all the time. Once a window has been closed it loads another library. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,14 @@ static void* get(void* library, const char* function) {
   return found;
 }
 int (*g_also)(int); /* as a library that has looked CUPTI up */
+
+static void* launch_others(void* launch) {
+  while (!g_end) {
+    ((void (*)(const char*))launch)("_Z5otherPfi");
+    usleep(20);
+  }
+  return NULL;
+}
 
 int main(int argc, char** argv) {
   const long before = argc > 1 ? atol(argv[1]) : 1;
@@ -60,6 +69,9 @@ int main(int argc, char** argv) {
     close();
   }
   int is_open = 0;
+  const int threads = getenv("THREADS") != NULL ? atoi(getenv("THREADS")) : 0;
+  pthread_t others[16];
+  for (int i = 0; i < threads && i < 16; ++i) pthread_create(&others[i], NULL, launch_others, (void*)launch);
   puts("ready");
   fflush(stdout);
   for (; !g_end; ++launches) {
@@ -85,6 +97,7 @@ int main(int argc, char** argv) {
     }
     if (!fast) usleep(1000);
   }
+  for (int i = 0; i < threads && i < 16; ++i) pthread_join(others[i], NULL);
   if (is_open) {
     complete();
     close();

@@ -385,6 +385,13 @@ uint32_t newest_call(uint32_t driver_function) {
   return later_call(newest, g_call_found.exchange(0, std::memory_order_relaxed));
 }
 
+bool holds_buffers() {
+  const uint32_t end = g_open_end.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < end; ++i)
+    if (g_open[i].extent.load(std::memory_order_acquire) != nullptr) return true;
+  return false;
+}
+
 void look_for_names() {
   const uint32_t end = g_open_end.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < end; ++i) {

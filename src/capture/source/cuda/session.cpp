@@ -983,12 +983,26 @@ void tell_silent_graphs() {
   tape::loss(event::Table::kDispatch, event::LossReason::kVendor, launches);
 }
 
+// A thread that was about to record when the kinds went off may have asked for a buffer since the last flush. The next
+// client of CUPTI would get it, and its record would be lost.
+void take_last_buffers() {
+  constexpr int64_t kPatience = 100'000'000;
+  const int64_t begin = raw_now();
+  do {
+    const timespec moment{0, 1'000'000};
+    nanosleep(&moment, nullptr);
+    if (!holds_buffers()) return;
+    g_cupti.flush_all(abi::kFlushForced);
+  } while (raw_now() - begin < kPatience);
+}
+
 void end_session() {
   // First no more records: CUPTI could never hand over all of those that a program makes meanwhile.
   apply_sources(0);
   for (const int kind : {abi::kind::kDevice, abi::kind::kContext, abi::kind::kStream, abi::kind::kName})
     g_cupti.activity_disable(kind);
   finish_work();
+  take_last_buffers();
   tell_silent_graphs();
   give_back_cupti();
   g_active.store(0);

@@ -18,7 +18,7 @@ inline constexpr const char* kWatchVariable = "TACHO_WATCH";
 inline constexpr const char* kWatchLibrary = "libtacho-watch.so";
 /// Its function in which the thread begins that tacho starts in a program that runs (tape/attach_block.h).
 inline constexpr const char* kWatchEntry = "tacho_watch_enter";
-inline constexpr uint64_t kWatchMagic = 0x3568637461776f74;  // "towatch5"
+inline constexpr uint64_t kWatchMagic = 0x3668637461776f74;  // "towatch6"
 inline constexpr uint32_t kWatchRows = 2048;
 inline constexpr uint32_t kWatchProcesses = 256;
 /// A kernel's launches are told apart by their shape until it has so many of them; the rest share a row.
@@ -158,8 +158,9 @@ struct WatchHeader {
   /// row took, by how much it varies (half the distance of the quartiles), ns, and 1 << event::Domain of such times.
   std::atomic<uint64_t> floor, floor_spread, floor_domains;
   /// What a device takes from an event to a kernel and back, on top of that, ns: at least and at most, and 1 <<
-  /// event::Domain of the kernels and graphs whose times no longer contain the middle of it.
-  std::atomic<uint64_t> beside_low, beside_high, beside_domains;
+  /// event::Domain of the kernels and graphs whose times no longer contain the middle of it. For operations of
+  /// beside_long_from, ns, and more it may be less and more than that by beside_long_spread.
+  std::atomic<uint64_t> beside_low, beside_high, beside_domains, beside_long_from, beside_long_spread;
   std::atomic<uint64_t> waits;                         ///< watch_wait_mark() of the last call that waited
   std::atomic<uint32_t> graphs, parts;                 ///< names of graphs, and parts, that were given out
   std::atomic<uint32_t> made;                          ///< rows that have become ready: a hint to look for them

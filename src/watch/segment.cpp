@@ -124,13 +124,16 @@ double common_error(const event::WatchHeader& header, const WatchRow& row, const
   const uint32_t domain = read_once(row.domain);
   if (sums.kind == event::WatchKind::kWait || !is_domain_of(value_of(header.floor_domains), domain)) return 0;
   const bool known = is_domain_of(value_of(header.beside_domains), domain);
-  double range = 2 * kBesideEvents;
-  if (known && sums.kind == event::WatchKind::kKernel)
-    range = static_cast<double>(value_of(header.beside_high)) - static_cast<double>(value_of(header.beside_low));
   uint64_t timed = 0, time = 0;
   for (const LevelSums& level : sums.levels) {
     timed += level.timed;
     time += level.time;
+  }
+  double range = 2 * kBesideEvents;
+  if (known && sums.kind == event::WatchKind::kKernel) {
+    range = static_cast<double>(value_of(header.beside_high)) - static_cast<double>(value_of(header.beside_low));
+    if (timed > 0 && time / timed >= value_of(header.beside_long_from))
+      range += 2 * static_cast<double>(value_of(header.beside_long_spread));
   }
   // The launch of a graph has more to it than that of a kernel: a graph of 40 kernels was within 1.5 % of CUPTI's span.
   constexpr double kGraph = 0.03;

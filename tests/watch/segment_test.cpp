@@ -82,6 +82,29 @@ TEST(Segment, FindsARowOfAProgramThatWasKilledWithinASecond) {
   EXPECT_EQ(found, 4U);
 }
 
+TEST(Segment, KnowsTimesOfLongKernelsLessWell) {
+  auto segment = WatchSegment::create();
+  ASSERT_TRUE(segment) << segment.error().message;
+  const Mapped program(segment->path());
+  ASSERT_TRUE(program);
+  event::WatchHeader& header = program->header;
+  header.floor_domains = header.beside_domains = 1;
+  header.beside_low = 600;
+  header.beside_high = 1800;
+  header.beside_long_from = 16'000;
+  header.beside_long_spread = 400;
+  for (const auto& [at, each] : {std::pair{1U, 15'999U}, {2U, 16'000U}}) {
+    WatchRow& row = program.make_row(at, at == 1 ? "short" : "long", 100);
+    row.levels[0].count = 100;
+    row.levels[0].timed = 100;
+    row.levels[0].time = 100 * each;
+  }
+  const WatchSnapshot moment = segment->snapshot(1);
+  ASSERT_EQ(moment.rows.size(), 2U);
+  EXPECT_DOUBLE_EQ(moment.rows[0].each_ns, 300);  // a quarter of what lies between low and high
+  EXPECT_DOUBLE_EQ(moment.rows[1].each_ns, 500);
+}
+
 TEST(Segment, LeavesOutWhatNoLibraryWrites) {
   auto segment = WatchSegment::create();
   ASSERT_TRUE(segment) << segment.error().message;

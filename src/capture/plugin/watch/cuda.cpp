@@ -144,7 +144,7 @@ bool hold(Stream stream, bool per_thread, uint32_t count) {
 // Measured beside CUPTI's times on that architecture. No program can measure it about itself without a kernel of its
 // own, and to load one may wait for the program's kernels, which may wait for each other.
 BesideEvents beside() {
-  constexpr BesideEvents kHopper = {650, 1850, 16'000, 550};
+  constexpr BesideEvents kHopper = {650, 1850, 16'000, 550, 400};
   constexpr int kMajor = 75;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
   int device = 0, major = 0;
   const bool known = g_driver.cuCtxGetDevice != nullptr && g_driver.cuDeviceGetAttribute != nullptr &&

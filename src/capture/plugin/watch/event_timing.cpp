@@ -203,9 +203,12 @@ void EventTimer::note_beside() {
   known.high = found.high > known.high ? found.high : known.high;
   known.long_from = found.long_from;
   known.long_more = found.long_more;
+  known.long_spread = found.long_spread;
   WatchHeader& header = g_table->header;
   header.beside_low.store(known.low, std::memory_order_relaxed);
   header.beside_high.store(known.high, std::memory_order_relaxed);
+  header.beside_long_from.store(known.long_from, std::memory_order_relaxed);
+  header.beside_long_spread.store(known.long_spread, std::memory_order_relaxed);
   header.beside_domains.fetch_or(uint64_t{1} << runtime_->domain, std::memory_order_relaxed);
 }
 
@@ -266,15 +269,16 @@ void EventTimer::read_time(const Waiting& one) {
   if (one.floor_good && between(one.events.first, one.events.before, floor)) add_floor(floor);
   floor = state_->floor.median;
   const BesideEvents& beside = state_->beside;
-  const uint64_t more = ns >= floor + beside.long_from ? beside.long_more : 0,
-                 middle = (beside.low + beside.high) / 2 + more;
+  const bool is_long = ns >= floor + beside.long_from;
+  const uint64_t more = is_long ? beside.long_more : 0, middle = (beside.low + beside.high) / 2 + more,
+                 least = beside.low + more - (is_long ? beside.long_spread : 0);
   g_table->header.device_time.fetch_add((one.records + 1) * floor + middle, std::memory_order_relaxed);
   const bool kernels = one.row->kind == WatchKind::kKernel || one.row->kind == WatchKind::kGraph;
   const auto without = [&](uint64_t around) {
     const uint64_t all = floor + (kernels ? around : 0);
     return ns > all ? ns - all : 0;
   };
-  if (!one.behind || state_->floor.count == 0) return add_bound(*one.row, one.level, without(beside.low + more));
+  if (!one.behind || state_->floor.count == 0) return add_bound(*one.row, one.level, without(least));
   const uint64_t time = without(middle);
   add_time(*one.row, one.level, time);
   int64_t began = 0;

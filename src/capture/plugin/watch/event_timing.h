@@ -12,9 +12,10 @@ using Event = void*;
 enum class EventState : uint8_t { kPending, kEnded, kFailed };
 
 /// What a device takes from an event to a kernel and back, on top of what it takes between two events, ns: at least and
-/// at most for kernels that are shorter than `long_from`, and `long_more` on top for longer ones.
+/// at most for kernels that are shorter than `long_from`, and `long_more` on top for longer ones, give or take
+/// `long_spread`.
 struct BesideEvents {
-  uint64_t low, high, long_from, long_more;
+  uint64_t low, high, long_from, long_more, long_spread;
 };
 
 /// What a timer needs of a runtime. It calls these under its lock; none of them may wait.

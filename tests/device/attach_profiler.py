@@ -74,7 +74,7 @@ class Profiled:
         self.process = subprocess.Popen([sys.executable, pathlib.Path(__file__).resolve(), "--program", kind], text=True, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.pid = self.process.pid
-        self.guard = threading.Timer(150, self.process.kill)  # nothing here takes so long
+        self.guard = threading.Timer(200, self.process.kill)  # nothing here takes so long
         self.guard.start()
         self.line("ready")
 
@@ -183,12 +183,17 @@ def run(check):
     cases.same("a window that was open before tacho", used.end_window(), 80)
     last, _ = cases.attach(used, 1.0)
     cases.says(last, BESIDE, "nothing was lost")
+    used.begin_window(40)
+    time.sleep(0.3)
+    waited, _ = cases.attach(used, 3.0)
+    cases.says(waited, NOW, r"PyTorch's profiler ended [0-9.]+ s after tacho came", "nothing was lost")
+    cases.same("a window that closes while tacho waits", used.end_window(), 40)
     counted, _ = cases.attach(used, 5.0, options=("--for-launches", "2000"))
     check.say(counted["kernels"] == 2000 and counted["end"] - counted["begin"] < 5e9,
               f"--for-launches 2000: {counted['kernels']} kernels, ended after {(counted['end'] - counted['begin']) * 1e-9:.1f} s")
     cases.same("the last window", used.window())
     times, errors = used.end()
-    for what, facts in (("between two windows", between), ("until a window opened", cut), ("the last time", last)):
+    for what, facts in (("between two windows", between), ("until a window opened", cut), ("the last time", last), ("after a window", waited)):
         cases.exact(what, facts, times)
     unknown = errors.count("unknown buffer")
     check.say(unknown == 0, f"{unknown} buffers that were not the profiler's" + (f": {errors[-300:]}" if unknown else ""))

@@ -44,8 +44,8 @@ class Profiled(attach_test.Attached):
         tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "--overwrite", "-o", "a.tacho", "--duration", seconds, *options],
                                  cwd=self.folder)
         self.addCleanup(tacho.kill)
-        self.wait_until(lambda: "tacho-cupti" in self.threads(program.pid) or tacho.poll() is not None)
-        time.sleep(0.2)
+        self.wait_until(lambda: self.threads(program.pid) or tacho.poll() is not None)
+        time.sleep(0.4)
         what()
         self.assertEqual(tacho.wait(timeout=60), 0)
         return self.info()
@@ -138,12 +138,23 @@ class Profiled(attach_test.Attached):
         self.ends_whole(program, 200)
 
     def test_a_window_that_tacho_lives_to_see_closed(self):
-        """It stays without CUDA, and leaves what is the profiler's."""
+        """It records from then on, and says so once, however often it has looked."""
         program = self.start_profiled()
         self.opens(program)
-        info = self.attach_meanwhile(program, lambda: self.closes(program), seconds="0.6")
-        self.assertIn(RECORDS_NOW, info)
-        self.assertEqual(self.kernels(), 0)
+        closed = []
+
+        def close():
+            self.closes(program)
+            closed.append(time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW))
+        info = self.attach_meanwhile(program, close, seconds="1.6")
+        self.assertEqual(info.count(RECORDS_NOW), 1)
+        self.assertRegex(info, "PyTorch's profiler ended [0-9.]+ s after tacho came: CUDA activity is recorded since")
+        self.assertIn("nothing was lost", info)
+        self.assertGreater(self.kernels(), 50)
+        first, = self.query("SELECT min(start) FROM tacho.dispatch")[0]
+        self.assertLess(closed[0], int(first))
+        self.attach(program, "--duration", "0.3")
+        self.assertNotRegex(self.info(), RECORDS_NOW + "|ended [0-9.]+ s after")
         self.ends_whole(program, 50)
 
     def test_the_first_window_while_tacho_subscribes(self):

@@ -78,6 +78,8 @@ void* find_in_driver(const char* symbol);
 bool start_session();
 /// In a program that runs: starts a session if the process has loaded the CUDA driver and none runs.
 void start_late();
+/// While another profiler is at work: whether it has ended, so that a session can start.
+void look_late();
 /// Ends the session of start_late(): records that CUPTI holds go to the pool, all kinds and callbacks are off, CUPTI
 /// has no subscriber. Whether it stays initialised: ending.h.
 void leave_late();

@@ -124,7 +124,6 @@ void leave_cupti(const Cupti& cupti, abi::Subscriber subscriber, bool busy) {
 void leave_cupti_to_others(const Cupti& cupti, abi::Subscriber subscriber) {
   g_unfollowed.store(true, std::memory_order_release);
   if (subscriber != nullptr && cupti.unsubscribe != nullptr) cupti.unsubscribe(subscriber);
-  tape::define_property(event::Table::kProcess, 0, "cupti.left", "to another profiler");
 }
 
 }  // namespace tacho::capture::cuda

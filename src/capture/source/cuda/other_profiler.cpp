@@ -142,12 +142,12 @@ constexpr SlotRules kKineto = {is_no_kineto, nullptr};
 // Kineto registers its buffers at each window's begin. A kineto that calls another CUPTI, one that is part of PyTorch's
 // library, has no word for that.
 constinit bool g_watching = false;
+constinit bool g_linked = false;  // for ever: PyTorch's library is never unloaded
 bool kineto_is_linked() {
-  if (g_watching) return true;  // its words are led
-  for (size_t i = 0; i < g_hook_count; ++i)
+  for (size_t i = 0; i < g_hook_count && !g_linked; ++i)
     if (strcmp(g_hooks[i].symbol, "cuptiActivityRegisterCallbacks") == 0)
-      return count_slots(&g_hooks[i], 1, kKineto).led != 0;
-  return false;
+      g_linked = count_slots(&g_hooks[i], 1, kKineto).led != 0;
+  return g_linked;
 }
 
 constinit SlotRules g_rules = kKineto;

@@ -708,13 +708,19 @@ void give_back_cupti() {
   g_subscriber = nullptr;
 }
 
-void tell_other_records() {
+// While it does tacho waits (look_late()).
+constinit bool g_waits = false;
+constinit int64_t g_waits_since = 0;  // raw ns, 0 = it has not waited
+
+void wait_for_other() {
+  g_waits = true;
+  if (g_waits_since != 0) return;
+  g_waits_since = raw_now();
   char line[256];
-  snprintf(
-      line, sizeof line,
-      "PyTorch's profiler records in process %d now: its CUDA activity is not in this trace; attach again when the "
-      "profiler has ended",
-      static_cast<int>(getpid()));
+  snprintf(line, sizeof line,
+           "PyTorch's profiler records in process %d now: its CUDA activity is in this trace only from the profiler's "
+           "end on",
+           static_cast<int>(getpid()));
   say_and_note(event::NoteSeverity::kWarning, line);
 }
 
@@ -743,7 +749,7 @@ bool subscribe() {
   if (take_own_subscriber(g_cupti, g_version, driver_major(), on_callback, g_subscriber)) return true;
   const OtherProfiler profiler = tape::attached_late() ? ask_other_profiler(g_cupti) : OtherProfiler::kNone;
   if (profiler == OtherProfiler::kRecords) {
-    tell_other_records();
+    wait_for_other();
     return false;
   }
   if (profiler == OtherProfiler::kUnknown) {
@@ -855,7 +861,7 @@ bool watch_others() {
   const timespec moment{0, 50'000'000};
   nanosleep(&moment, nullptr);
   if (ask_other_profiler(g_cupti) == OtherProfiler::kIdle && calls_of_others() == calls) return true;
-  tell_other_records();
+  wait_for_other();
   return false;
 }
 
@@ -1004,6 +1010,8 @@ void end_session() {
   finish_work();
   take_last_buffers();
   tell_silent_graphs();
+  if (g_others_clock || g_yields.load())
+    tape::define_property(event::Table::kProcess, 0, "cupti.left", "to another profiler");
   give_back_cupti();
   g_active.store(0);
   g_started.store(0);
@@ -1083,6 +1091,12 @@ void start_late_session() {
   const Turn turn(kPatienceToStart);
   g_tried_in_vain = !turn.has() || !start_session();
   if (g_tried_in_vain) return stop_watching();
+  if (g_waits_since != 0) {
+    char line[160];
+    snprintf(line, sizeof line, "PyTorch's profiler ended %.1f s after tacho came: CUDA activity is recorded since",
+             static_cast<double>(raw_now() - g_waits_since) * 1e-9);
+    tape::note(event::NoteSeverity::kInfo, line);
+  }
   tape::note(event::NoteSeverity::kInfo,
              "CUDA graphs that the program had made before are recorded node by node, and contexts, streams and "
              "devices appear when they are used");
@@ -1100,10 +1114,12 @@ void start_late() {
     return;
   }
   if (g_yields.load() && g_yielded_in == tape::late_session()) return;
+  if (g_tried_in != tape::late_session()) g_waits_since = 0;
   if (find_in_driver("cuInit") == nullptr) return;
   if (g_tried_in_vain && g_tried_in == tape::late_session()) return;
   g_tried_in = tape::late_session();
   g_tried_in_vain = true;
+  g_waits = false;
   if (g_at_work.load(std::memory_order_acquire) != 0)
     return tape::note(event::NoteSeverity::kWarning,
                       "CUPTI has not come back from the end of the last recording: no CUDA activity in this one");
@@ -1122,6 +1138,14 @@ void start_late() {
   if (!do_within(start_late_session, kPatienceToStart))
     tape::note(event::NoteSeverity::kWarning,
                "CUPTI has not started within 5 s: the CUDA activity is not traced, unless it still comes");
+}
+
+void look_late() {
+  if (!g_waits || g_tried_in != tape::late_session() || g_at_work.load(std::memory_order_acquire) != 0 ||
+      ask_other_profiler(g_cupti) != OtherProfiler::kIdle)
+    return;
+  g_tried_in_vain = false;
+  start_late();
 }
 
 void end_late() {

@@ -80,6 +80,7 @@ class Sums(Case):
                               (("w.tacho", "w.tacho", "--before", "0s-1s", "--after", "1s-2s"), "go together"),
                               (("w.tacho", "--before", "yesterday", "--after", "0s-1s"), "--before yesterday"),
                               (("w.tacho", "--before", "0s-1s", "--after", "100s-200s"), "goes from"),
+                              (("w.tacho", "--before", "0s-1s", "--after", "2s-1s"), "--after 2s-1s: the range ends no later than it begins"),
                               (("w.tacho", "--before", "0s-0.01s", "--after", "0s-1s"), "longer range"),
                               (("w.tacho", "--before", "0s-1s", "--after", "0s-1s", "--by", "api"), "--by kernel or copy"),
                               (("t.tacho", "--before", "0s-1s", "--after", "0s-1s"), "tacho trim"),
@@ -87,6 +88,11 @@ class Sums(Case):
             with self.subTest(words):
                 self.one_sentence(self.run_command(*diff, *words, code=1, env=ENVIRONMENT), needle)
         self.one_sentence(self.run_command(TACHO, "stats", "w.tacho", "--by", "api", code=1), "--by kernel, copy, fill, sync or allocation")
+        # What asks for single operations does not speak of a trace without kernels.
+        for words in (("report", "findings"), ("report", "gaps"), ("flame",), ("top",), ("memory",), ("stats", "--by", "operator"),
+                      ("stats", "--by", "line")):
+            with self.subTest(words):
+                self.one_sentence(self.run_command(TACHO, *words, "w.tacho", code=1), "w.tacho: holds sums of tacho watch", "tacho stats, diff and query")
 
     def test_files(self):
         self.watch("true", "-q")

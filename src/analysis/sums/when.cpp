@@ -165,6 +165,9 @@ Result<TimeRange> parse_time_range(const trace::Trace& trace, std::string_view t
       return fail("{} {}: {} does not know the time of day; count from its beginning, as in 0s-90s", option, text,
                   trace.path());
     if (const auto range = range_of(*from, *to, calendar, span)) return *range;
+    using Kind = WrittenTime::Kind;
+    if (from->kind == Kind::kSince && to->kind == Kind::kSince && to->since <= from->since)
+      return fail("{} {}: the range ends no later than it begins", option, text);
     return fail("{} {}: {} goes from {} to {}", option, text, trace.path(), clock_text(trace, span.from, span, true),
                 clock_text(trace, span.to, span, true));
   }

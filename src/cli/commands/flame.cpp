@@ -22,7 +22,7 @@ struct Loaded {
 
 Result<Loaded> load(const std::string& file, const analysis::StackOptions& options) {
   Loaded loaded;
-  TACHO_ASSIGN(loaded.trace, open_trace(file));
+  TACHO_ASSIGN(loaded.trace, open_events(file));
   TACHO_ASSIGN(loaded.tree, analysis::stack_tree(*loaded.trace, options));
   if (loaded.tree.host_ns == 0 && loaded.tree.samples == 0 && loaded.tree.gpu_ns == 0)
     return fail("{} has no call stacks; record them with tacho sys sample, or tacho trace --sampler timer", file);

@@ -110,7 +110,7 @@ int run_report(int argc, char** argv) {
     if (!parsed) return complain(kBadInput, parsed.error().message);
     bounds = *parsed;
   }
-  const auto trace = open_trace(file);
+  const auto trace = open_events(file);
   if (!trace) return complain(kBadInput, trace.error().message);
   const report::ShowOptions options = {.face = report::face_of(format), .most = top};
   if (what == "findings") return show_findings(**trace, options, missing);

@@ -202,7 +202,7 @@ int stack_stats(const std::string& file, const std::string& by_text, const repor
                   : by_text == "function" ? analysis::StackBy::kFunction
                                           : analysis::StackBy::kLine;
   options.lines = by != analysis::StackBy::kFunction;
-  const auto trace = open_trace(file);
+  const auto trace = open_events(file);
   if (!trace) return complain(kBadInput, trace.error().message);
   auto tree = analysis::stack_tree(**trace, options);
   if (!tree) return complain(kBadInput, tree.error().message);
@@ -283,7 +283,7 @@ Answer place_answer(const std::vector<analysis::PlaceRow>& rows) {
 
 int place_stats(const std::string& file, analysis::Place place, const std::string& by_text,
                 const report::ShowOptions& options) {
-  const auto trace = open_trace(file);
+  const auto trace = open_events(file);
   if (!trace) return complain(kBadInput, trace.error().message);
   auto rows = analysis::by_place(**trace, place);
   if (!rows) return complain(kBadInput, rows.error().message);
@@ -431,7 +431,7 @@ Status complete(const trace::Trace& trace, Against& against) {
 int operator_stats(const std::string& file, analysis::OperatorBy by, bool shapes, const report::ShowOptions& options,
                    std::optional<size_t> top, const std::string& graph_nodes, Against against) {
   constexpr size_t kRows = 30;
-  const auto trace = open_trace(file);
+  const auto trace = open_events(file);
   if (!trace) return complain(kBadInput, trace.error().message);
   std::optional<analysis::GraphShares> shares;
   if (!graph_nodes.empty()) {

@@ -141,7 +141,7 @@ int run_top(int argc, char** argv) {
                                     "another one in name, start and end",
                                     top->duplicates, top->duplicates == 1 ? "" : "s"));
   } else {
-    const auto opened = open_trace(file);
+    const auto opened = open_events(file);
     if (!opened) return complain(kBadInput, opened.error().message);
     trace = *opened;
     std::vector<std::pair<std::string, analysis::StatTable>> tables;
@@ -194,7 +194,7 @@ int run_busy(int argc, char** argv) {
     if (busy->disordered > 0) remarks.push_back(disordered_times(busy->disordered));
     if (busy->unmeasured > 0) remarks.push_back(unmeasured_times(busy->unmeasured));
   } else {
-    const auto trace = open_trace(file);
+    const auto trace = open_events(file);
     if (!trace) return complain(kBadInput, trace.error().message);
     several_owners = walk::has_several_owners(**trace);
     const auto loads = analysis::device_load(**trace);

@@ -3,6 +3,7 @@
 
 #include <malloc.h>
 
+#include "analysis/sums/sums.h"
 #include "analysis/trim.h"
 #include "cli/command.h"
 #include "cli/shared/meant.h"
@@ -28,6 +29,16 @@ Result<std::shared_ptr<const trace::Trace>> open_trace(const std::string& path, 
     complain(kOk, path + ": " + sentence);
   if (const std::string sentence = format::passes::sentence(**trace); !sentence.empty())
     complain(kOk, path + ": " + sentence);
+  return trace;
+}
+
+Result<std::shared_ptr<const trace::Trace>> open_events(const std::string& path) {
+  TACHO_ASSIGN(auto trace, open_trace(path));
+  if (analysis::holds_sums(*trace))
+    return fail(
+        "{}: holds sums of tacho watch and no single operations: tacho stats, diff and query read it; tacho watch "
+        "--keep and tacho trace record operations",
+        path);
   return trace;
 }
 

@@ -19,4 +19,8 @@ enum class WhenEmpty : uint8_t { kRefuse, kAccept };
 /// error names the command that reads `path` if it is no trace but a profile folder, several traces, or a program.
 Result<std::shared_ptr<const trace::Trace>> open_trace(const std::string& path, WhenEmpty empty = WhenEmpty::kRefuse);
 
+/// The same for commands that ask for single operations. A file of `tacho watch -o FILE.tacho` has none: an error that
+/// says what reads it.
+Result<std::shared_ptr<const trace::Trace>> open_events(const std::string& path);
+
 }  // namespace tacho::cli

@@ -55,7 +55,7 @@ Result<std::vector<const MemoryPlace*>> chosen_places(const MemoryReport& report
 Result<MemoryRun> read_memory(const std::string& file, const std::vector<std::string>& at, size_t buckets,
                               bool owner_curves = false) {
   MemoryRun run;
-  TACHO_ASSIGN(run.trace, open_trace(file));
+  TACHO_ASSIGN(run.trace, open_events(file));
   const auto [first, last] = run.trace->time_range();
   run.zero = first;
   analysis::MemoryOptions options{.buckets = buckets, .moments = {}, .owner_curves = owner_curves};

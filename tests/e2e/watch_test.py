@@ -138,6 +138,9 @@ class Counts(Watch):
             sums = self.run_command(TACHO, "stats", "s.tacho").stdout.decode().splitlines()[0]
             self.assertRegex(sums, r" sums of 1 period(;|$)| sums of \d+ periods(;|$)")
             self.assertEqual("1 of N" in sums, not options, sums)
+        # A port that tacho chose is told even where no tables are.
+        said = self.run_command(TACHO, "watch", "-q", "--prometheus", "127.0.0.1:0", "--", "true").stderr.decode()
+        self.assertRegex(said, r"^tacho: metrics for Prometheus at http://127.0.0.1:\d+/metrics\n$")
         said = self.run_command(TACHO, "watch", "--", "true").stderr.decode()
         self.assertIn("0 of which used a device\n", said)
 

@@ -336,7 +336,9 @@ class Report {
   Status open() {
     TACHO_TRY(lines_.open(request_));
     request_.options.started = [this](const std::string& metrics, const std::string& page) {
-      if (!request_.quiet && !metrics.empty()) complain(kOk, fmt::format("metrics for Prometheus at {}", metrics));
+      // Of a port that tacho chose, nobody knows otherwise.
+      if (!metrics.empty() && (!request_.quiet || request_.prometheus.ends_with(":0")))
+        complain(kOk, fmt::format("metrics for Prometheus at {}", metrics));
       if (page.empty()) return;
       complain(kOk, fmt::format("{} shows the watch", page));
       open_browser(page);

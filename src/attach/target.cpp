@@ -17,6 +17,7 @@
 #include <fstream>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "attach/listen_file.h"
 
@@ -256,17 +257,20 @@ Check yama_line(const TargetFacts& facts, bool capable) {
 Check container_line(const TargetFacts& facts, bool enters) {
   if (!facts.own_pids && !facts.own_files && !facts.own_users)
     return {"container", State::kGood, "the process sees the same files and processes as this tacho", ""};
-  std::string has;
-  for (const auto& [own, what] :
+  std::vector<std::string> own;
+  for (const auto& [is_own, what] :
        {std::pair{facts.own_pids, "processes"}, {facts.own_files, "files"}, {facts.own_users, "users"}})
-    if (own) has += (has.empty() ? "" : ", ") + std::string(what);
+    if (is_own) own.emplace_back(what);
+  std::string has;
+  for (size_t i = 0; i < own.size(); ++i) has += (i == 0 ? "" : i + 1 == own.size() ? " and " : ", ") + own[i];
   const std::string where =
       fmt::format("the process has its own {}{}", has,
                   facts.container.empty() ? std::string() : " (container " + facts.container + ")");
   if (!enters && facts.own_users)
     return {"container", State::kBad, where + ", and this tacho has no rights there",
             fmt::format("{}tacho attach {}", vendor::sudo(), facts.pid)};
-  return {"container", State::kGood, where + fmt::format("; there it is process {}", facts.inner_pid), ""};
+  return {"container", State::kGood,
+          where + (facts.own_pids ? fmt::format("; there it is process {}", facts.inner_pid) : std::string()), ""};
 }
 
 // Whether the kernel lets this process attach. Opening a process's memory needs the same permission as ptrace.

@@ -163,6 +163,14 @@ class Containers(attach_test.Attached):
         _, pid = self.contained(LOOP, "100000000", "1000")
         self.assertGreater(self.kernels(pid), 10)
         self.assertIn("there it is process 1", self.run_command(TACHO, "doctor", pid).stdout.decode())
+        # Users of its own give a process no other number.
+        sleep = subprocess.Popen(["unshare", "-U", "sleep", "60"])
+        self.addCleanup(sleep.wait)
+        self.addCleanup(sleep.kill)
+        self.wait_until(lambda: pathlib.Path(f"/proc/{sleep.pid}/comm").read_text() == "sleep\n")
+        said = self.run_command(TACHO, "doctor", sleep.pid).stdout.decode()
+        self.assertIn("the process has its own users\n", said)
+        self.assertNotIn("there it is", said)
 
     def test_a_container_without_our_library_and_with_its_own_shm(self):
         library = harness.BUILD / "lib"

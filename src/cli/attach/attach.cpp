@@ -248,7 +248,9 @@ int run_attach(int argc, char** argv) {
          "--at", request.at,
          "begin at this moment on every host: /10s is the next full ten seconds; or a time of the day, 14:30:05")
       .type_name("TIME");
-  app.add_option("--for-launches", request.launches, "let go after this many launches of kernels").type_name("N");
+  app.add_option("--for-launches", request.launches, "let go after this many launches of kernels")
+      .type_name("N")
+      .positive();
   const options::Declared late = options::declare(app, late_options(), request.trace, refusal);
   std::optional<Error> bad_counters;
   const auto chosen_by = [&](Status (*choose)(AttachRequest&, const std::string&)) {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "analysis/stats.h"
+#include "event/gpu_quantity.h"
 #include "format/otlp/names.h"
 #include "format/otlp/parts.h"
 #include "trace/read/rows.h"
@@ -236,9 +237,8 @@ class MetricsWriter {
     const std::string_view kind = trace_.text(Table::kTrack, track, column::Track::category);
     const std::string_view name = trace_.text(Table::kCounter, counter, column::Counter::name);
     const bool of_gpu = kind == "telemetry.gpu", of_process = kind == "telemetry.process";
-    std::string_view plain = name;
-    if (of_gpu && plain.starts_with("GPU ")) plain.remove_prefix(4);
-    if (of_gpu) plain = plain.substr(0, plain.rfind(" ["));
+    const std::string_view quantity = of_gpu ? event::gpu_quantity(name) : std::string_view();
+    const std::string_view plain = quantity.empty() ? name : quantity;
     const ConventionalMetric* const known = of_gpu || of_process ? conventional_metric(of_gpu, plain) : nullptr;
     const bool own = known == nullptr;
     const Instrument instrument = own ? Instrument::kGauge : known->instrument;

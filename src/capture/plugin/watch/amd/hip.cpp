@@ -12,6 +12,7 @@
 #include "capture/plugin/watch/amd/hip.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +21,13 @@
 #include <iterator>
 #include <string_view>
 
+#include "capture/own_thread.h"
 #include "capture/plugin/watch/hooks.h"
 #include "capture/plugin/watch/patches.h"
 #include "capture/room/handle_map.h"
 #include "capture/room/pages.h"
 #include "event/schema.h"
+#include "tape/sleep.h"
 
 namespace tacho::capture::watch {
 namespace {
@@ -234,13 +237,29 @@ bool start(const void* near) {
   return true;
 }
 
-// HIP's own end is registered while it starts: ours has to come before it, so it is registered after.
+constinit std::atomic<uint32_t> g_last_read{0};
+
+void* read_last_times(void*) {
+  pthread_setname_np(pthread_self(), "tacho-watch");
+  g_timer.read_last();
+  g_timer.destroy_events();  // the HSA runtime complains of signals that are still in use
+  g_last_read.store(1, std::memory_order_release);
+  tape::wake_all(g_last_read);
+  return nullptr;
+}
+
+// HIP's own end is registered while it starts: ours has to come before it, so it is registered after. exit() first
+// destroys the thread-local objects of the thread that calls it, HIP's among them: another thread asks for the times.
 void read_at_exit() {
   static constinit std::atomic<bool> registered{false};
   if (registered.exchange(true)) return;
   atexit([] {
-    g_timer.read_last();
-    g_timer.destroy_events();  // the HSA runtime complains of signals that are still in use
+    // exit() may have been called by a function of the program's that HIP calls under a lock of its own.
+    constexpr int64_t kPatience = 1'000'000'000;
+    if (!start_own_thread(read_last_times)) return;
+    const int64_t end = read_clock(CLOCK_MONOTONIC) + kPatience;
+    while (g_last_read.load(std::memory_order_acquire) == 0 && read_clock(CLOCK_MONOTONIC) < end)
+      tape::wait_on(g_last_read, 0, kPatience);
   });
 }
 

@@ -271,9 +271,19 @@ std::vector<std::string> watch_sentences(const WatchMoment& moment, bool at_the_
         "watched.");
   else if (!used && at_the_end)
     say("No process used a runtime that tacho watch knows.");
-  if (snapshot.own_ns && snapshot.seconds > 0)
+  if (snapshot.own_ns && snapshot.seconds > 0) {
     say(fmt::format("Watching took {} of host time in the program, {} of the run.",
                     report::format_duration(*snapshot.own_ns), percent(*snapshot.own_ns * 1e-9 / snapshot.seconds)));
+    // Several processes have a budget each, and the account is of all.
+    const auto users = std::count_if(snapshot.processes.begin(), snapshot.processes.end(),
+                                     [](const WatchedProcess& process) { return process.uses_devices; });
+    const double unshed = (*snapshot.own_ns - snapshot.timing_ns) * 1e-9 / snapshot.seconds;
+    if (!moment.counts_only && moment.budget > 0 &&
+        unshed > moment.budget * static_cast<double>(std::max<ptrdiff_t>(users, 1)))
+      say(fmt::format("Counting {}operations took {} of the run: the budget of {} limits timing only{}.",
+                      moment.keeps ? "and keeping " : "", percent(unshed), percent(moment.budget),
+                      moment.keeps ? "; without --keep it takes less" : ""));
+  }
   if (snapshot.device_ns > 0 && snapshot.seconds > 0)
     say(fmt::format("Events took at most {} of the device's time, {} of the run.",
                     report::format_duration(snapshot.device_ns),

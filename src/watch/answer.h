@@ -39,6 +39,7 @@ struct WatchMoment {
   WatchSetting setting;
   std::optional<WatchCost> cost;
   bool counts_only = false;  ///< as the user asked
+  bool keeps = false;        ///< single operations, as the user asked
   KernelTimes graph_times;   ///< what the user gave for kernels inside graphs
   bool gave_up = false;
   size_t still_running = 0;               ///< at the end: watched processes that outlive the program

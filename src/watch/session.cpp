@@ -97,6 +97,7 @@ class Moments {
       : segment_(segment), governor_(options.timing ? options.budget : 0), began_(raw_now()) {
     moment_.budget = options.budget;
     moment_.counts_only = !options.timing;
+    moment_.keeps = options.keep.has_value();
     moment_.graph_times = options.graph_times;
     setting_ = first_setting(options);
     if (options.interval_s > 0 || options.prometheus || options.otlp || options.view || !options.sums.empty())

@@ -74,9 +74,12 @@ struct KeptBy {
 
 /// Calls the runtime, and keeps the call where anything is kept. `by`: gives a KeptBy.
 template <typename By, typename Call>
-TACHO_RUN_OFTEN auto call_and_keep(const WatchedOperation& operation, By by, uint64_t& kept, Call forward) {
+TACHO_RUN_OFTEN auto call_and_keep(OwnTime& own, const WatchedOperation& operation, By by, uint64_t& kept,
+                                   Call forward) {
   const KeptCall keeping;
+  own.pause();
   const auto result = forward();
+  own.resume();
   if (!keeping.kept()) return result;
   const KeptBy facts = by();
   kept = keeping.end({.call = facts.call,
@@ -95,9 +98,7 @@ TACHO_RUN_SELDOM auto watch_timed(EventTimer& timer, OwnTime& own, const Watched
   uint64_t kept = 0;
   own.prepare();
   const OpenTiming timing = timer.open(operation.stream, per_thread);
-  own.pause();
-  const auto result = call_and_keep(operation, by, kept, forward);
-  own.resume();
+  const auto result = call_and_keep(own, operation, by, kept, forward);
   const bool good = result == 0 && operation.stay == g_stay.load(std::memory_order_relaxed);
   timer.close(timing, *operation.row, level, good, kept);
   return result;
@@ -114,9 +115,7 @@ TACHO_RUN_OFTEN auto watch_work(EventTimer& timer, OwnTime& own, const WatchedOp
   } else {
     uint64_t kept = 0;
     await_launch_place();
-    own.pause();
-    result = call_and_keep(operation, by, kept, forward);
-    own.resume();
+    result = call_and_keep(own, operation, by, kept, forward);
   }
   if (operation.stay != g_stay.load(std::memory_order_relaxed)) return result;  // tacho has left meanwhile
   if (__builtin_expect(result == 0, 1))

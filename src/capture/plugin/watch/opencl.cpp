@@ -380,9 +380,10 @@ struct Hook<Member, R (*)(A...)> {
  private:
   // The result, and whether the runtime took the operation.
   static std::pair<R, bool> forward(OwnTime& own, const Operation& operation, KeptWork& kept, A... args) {
-    own.pause();
     const KeptCall call;
+    own.pause();
     const R result = (g_next.*Member)(args...);
+    own.resume();
     bool good;
     cl_int code = CL_SUCCESS;
     if constexpr (std::is_same_v<R, cl_int>) {
@@ -401,7 +402,6 @@ struct Hook<Member, R (*)(A...)> {
                               .amount = operation.bytes,
                               .result = code,
                               .flags = operation.blocking ? event::kWatchWaitsForQueue : uint8_t{0}});
-    own.resume();
     return {result, good};
   }
   static void finish(OwnTime& own, const Operation& operation, bool good) {
@@ -722,18 +722,18 @@ cl_int CL_API_CALL enqueue_buffer(cl_uint count, cl_command_queue* queues, cl_co
   if (due && !timed) g_table->header.lost_times.fetch_add(1, std::memory_order_relaxed);
   if (timed) own.prepare();
   cl_event* const where = timed && event == nullptr ? &mine : event;
-  own.pause();
   KeptWork kept;
   if (timed && keeps()) kept.from = raw_now();
   const KeptCall call;
+  own.pause();
   const cl_int result = g_next_buffer[Place](count, queues, buffer, waits, wait_list, where);
+  own.resume();
   if (call.kept() && row != nullptr)
     kept.ticket = call.end({.call = TACHO_KEPT_CALL(event::Domain::kOpenCL, "clEnqueueCommandBufferKHR", ""),
                             .row = row_number(*row),
                             .object = reinterpret_cast<uint64_t>(count > 0 && queues != nullptr ? queues[0] : nullptr),
                             .result = result});
   if (timed && kept.ticket != 0) kept.to = raw_now();
-  own.resume();
   if (stay != g_stay.load(std::memory_order_relaxed)) {
     if (result == CL_SUCCESS && timed && event == nullptr) g_next.clReleaseEvent(mine);
     return result;

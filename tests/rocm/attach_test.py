@@ -11,6 +11,7 @@ import harness
 from harness import TACHO
 
 ROUNDS = int(os.environ.get("TACHO_ATTACH_ROUNDS", "30"))
+HSA_ROUNDS = int(os.environ.get("TACHO_ATTACH_ROUNDS", "100"))
 
 
 class Attach(bed.Traced):
@@ -127,6 +128,164 @@ class Hip(Attach):
         self.assertLessEqual(end[3], warm[3] + 4)
         maps = pathlib.Path(f"/proc/{program.pid}/maps").read_text()
         self.assertEqual(re.findall(r"tacho-\S+\.pool", maps), [])
+        self.end(program)
+
+
+class Hsa(Attach):
+    """HSA without HIP: queues that the program makes later are intercepted, those that it had are only looked at."""
+
+    def hsa(self, *words, **more):
+        rocm = more.get("rocm", "7.2")
+        self.program("attach", "--cuda-device-only", "--no-gpu-bundle-output", "--no-offload-arch=gfx90a", "--no-offload-arch=gfx950",
+                     output=f"attach-{rocm}.co", rocm=rocm)
+        return self.start(self.program("hsa_attach", "-lhsa-runtime64", output=f"hsa-{rocm}", rocm=rocm), f"attach-{rocm}.co", *words, **more)
+
+    @staticmethod
+    def tables(pid):
+        """HSA's two tables as they are in the process, found by the code of two of the runtime's functions."""
+        lines = [line.split() for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines() if "libhsa-runtime64" in line]
+        base, library = int(lines[0][0].partition("-")[0], 16), pathlib.Path(f"/proc/{pid}/root{lines[0][5]}")
+        symbols = dict(reversed(line.split()[::2]) for line in
+                       subprocess.run(["nm", "-D", "--defined-only", "--without-symbol-versions", library], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines())
+        found = []
+        with open(f"/proc/{pid}/mem", "rb") as memory:
+            def read(at, size):
+                memory.seek(at)
+                return memory.read(size)
+            for function in ("hsa_queue_create", "hsa_amd_memory_async_copy"):
+                at = base + int(symbols[function], 16) + 4  # behind endbr64
+                code = read(at, 7)
+                assert code[:3] == b"\x48\x8b\x05", code
+                table = int.from_bytes(read(at + 7 + int.from_bytes(code[3:], "little", signed=True), 8), "little")
+                found.append(read(table, int.from_bytes(read(table + 4, 4), "little")))
+        return found
+
+    def of_old_queues(self):
+        """What the trace says of queues from before: how many there were, dispatches with times and without."""
+        told = [re.findall(r"\d+", text) for severity, text in self.query("SELECT severity, text FROM note") if "HSA queues had been made before" in text]
+        return [tuple(int(number) for number in numbers) for numbers in told]
+
+    def test_kernels_and_copies(self):
+        for rocm in self.versions():
+            with self.subTest(rocm):
+                program = self.hsa("1000", rocm=rocm)
+                before = self.tables(program.pid)
+                self.attach(program, "--for-launches", "200")
+                self.assertEqual(self.tables(program.pid), before)
+                self.end(program)
+                rows = self.same_as_ledger()
+                self.assertEqual(self.rows_lost(), [])
+                self.assertIn(len(rows), (200, 201))
+                self.assertEqual(self.query("SELECT architecture, vendor, kind FROM device"), [("gfx942", "Advanced Micro Devices, Inc.", "GPU")])
+                # Half of them ran on the program's own queue, which is as it was; the others on one that was replaced ten times.
+                (queues, timed, untimed), = self.of_old_queues()
+                self.assertIn((queues, untimed), ((1, 0), (2, 0)))  # one where tacho came as the other was replaced
+                self.assertTrue(98 <= timed <= 125, timed)
+                copies = self.query("SELECT s.direction, c.bytes, count(*) FROM copy c JOIN copy_shape s ON s.id = c.dim GROUP BY 1, 2")
+                self.assertEqual([copy[:2] for copy in copies], [("host to device", 1 << 16)])
+                self.assertTrue(98 <= copies[0][2] <= 101, copies)
+                self.assertEqual(self.query("SELECT count(*) FROM api"), [(0,)])
+
+    def test_dispatches_without_times_are_counted(self):
+        program = self.hsa("500", "bare", "shared")
+        self.attach(program, "--for-launches", "600")
+        self.end(program)
+        (_, timed, untimed), = self.of_old_queues()
+        rows = self.dispatches()
+        self.assertIn(len(rows) + untimed, (600, 601))
+        self.assertEqual(self.rows_lost(), [("launch without a record", untimed)])
+        # Seven launches a round: twice mix with one signal, and one step without a signal on the old queue.
+        self.assertGreaterEqual(untimed, 3 * 600 // 7 - 3)
+        self.assertEqual({row[0] for row in rows}, {"step"})
+        self.assertGreater(len(rows), timed)
+        # Those that are there are the driver's.
+        steps = {(kernel.start // 1000, kernel.end - kernel.start) for kernel in self.ledger().kernels if kernel.name == "step"}
+        near = lambda row: any((row[1] // 1000 + at, length) in steps for at in range(-100, 101) for length in range(row[2] - row[1] - 1000, row[2] - row[1] + 1001, 10))  # noqa: E731
+        self.assertTrue(all(near(row) for row in rows[:20]))
+
+    def test_calls_of_hsa(self):
+        program = self.hsa("1000")
+        before = self.tables(program.pid)
+        self.attach(program, "--for-launches", "100", "--hsa-trace")
+        self.assertEqual(self.tables(program.pid), before)
+        self.end(program)
+        # Each kernel belongs to the call that rang for it.
+        made = self.query("SELECT f.name, count(*) FROM dispatch d JOIN api a ON a.correlation = d.correlation JOIN function f ON f.id = a.dim GROUP BY 1")
+        self.assertEqual([name for name, _ in made], ["hsa_signal_store_screlease"])
+        self.assertIn(len(self.dispatches()) - made[0][1], (0, 1))
+        copies = self.query("SELECT DISTINCT f.name FROM copy c JOIN api a ON a.correlation = c.correlation JOIN function f ON f.id = a.dim")
+        self.assertEqual(copies, [("hsa_amd_memory_async_copy",)])
+
+    def test_the_program_ends_meanwhile(self):
+        program = self.hsa("1000")
+        tacho = subprocess.Popen([TACHO, "attach", str(program.pid), "-q", "-o", "t.tacho"], cwd=self.folder, stderr=subprocess.PIPE)
+        self.addCleanup(tacho.stderr.close)
+        time.sleep(0.7)
+        self.end(program)
+        self.assertEqual(tacho.wait(60), 0)
+        self.same_as_ledger()
+        self.assertEqual(self.rows_lost(), [])
+        self.assertLess(self.ledger().kernels[-1].end - max(row[2] for row in self.dispatches()), 100_000)
+
+    def test_parts_of_the_program_end_their_use_of_hsa(self):
+        program = self.hsa("200", "again")
+        before = self.tables(program.pid)
+        self.attach(program, "--for-launches", "1000")
+        self.assertEqual(self.tables(program.pid), before)
+        self.end(program)
+        self.assertIn(len(self.dispatches()), (1000, 1001))
+        self.assertEqual(self.query("SELECT count(*) FROM device"), [(1,)])
+        self.assertTrue(any("hsa_shut_down" in text for _, text in self.query("SELECT severity, text FROM note")))
+
+    def test_hsa_that_starts_only_later(self):
+        program = self.hsa("1000", "idle")
+        tacho = subprocess.Popen([TACHO, "attach", str(program.pid), "-q", "-o", "t.tacho", "--for-launches", "100"], cwd=self.folder, stderr=subprocess.PIPE)
+        self.addCleanup(tacho.stderr.close)
+        time.sleep(0.5)
+        program.send_signal(signal.SIGUSR1)
+        self.assertEqual(tacho.wait(60), 0)
+        self.end(program)
+        self.same_as_ledger()
+
+    def test_filter_and_children_of_the_past(self):
+        program = self.hsa("500")
+        self.attach(program, "--for-launches", "60", "--kernel-exclude", "mix")
+        self.assertEqual({row[0] for row in self.dispatches()}, {"step"})
+        self.attach(program, "--for-launches", "60", "--memory-copy-trace")
+        self.assertEqual(self.dispatches(), [])
+        self.assertGreater(self.query("SELECT count(*) FROM copy")[0][0], 10)
+        self.end(program)
+
+    def test_another_profiler_in_the_tables(self):
+        tool = self.folder / "libtool.so"
+        self.run_command(os.environ.get("CXX", "c++"), "-shared", "-fPIC", "-static-libstdc++", "-static-libgcc", bed.PROGRAMS / "tables_tool.cpp", "-o", tool)
+        program = self.hsa("1000", env={"HSA_TOOLS_LIB": str(tool)})
+        before = self.tables(program.pid)
+        self.attach(program, "--duration", "0.3")
+        self.assertEqual(self.tables(program.pid), before)
+        self.end(program)
+        self.assertEqual(self.dispatches(), [])
+        self.assertTrue(any("another profiler has its functions in HSA's tables" in text for _, text in self.query("SELECT severity, text FROM note")))
+
+    def test_again_and_again(self):
+        program = self.hsa("200")
+        tables, warm = self.tables(program.pid), None
+        time.sleep(1)
+        begin = self.kept(program.pid)
+        for number in range(HSA_ROUNDS):
+            options = ((), ("--kernel-trace",), ("--kernel-exclude", "mix"), ("--hsa-trace",))[number % 4]
+            self.attach(program, "--for-launches", "60", *options)
+            kernels = len(self.dispatches())
+            self.assertIn(kernels, (30, 31) if number % 4 == 2 else (60, 61), self.losses())
+            self.assertEqual(self.rows_lost(), [])
+            self.assertEqual(self.tables(program.pid), tables)
+            if number in (9, HSA_ROUNDS - 1):
+                time.sleep(0.2)  # tacho's threads end a moment after it has left
+                warm, end = warm or self.kept(program.pid), self.kept(program.pid)
+        print(f"{HSA_ROUNDS} rounds: (threads, descriptors, resident KiB, mappings) before {begin}, after the tenth {warm}, now {end}", flush=True)
+        self.assertEqual(end[:2], warm[:2])
+        self.assertLessEqual(end[2], min(begin[2] + 12288, warm[2] + 2048))
+        self.assertLessEqual(end[3], warm[3] + 8)
         self.end(program)
 
 

@@ -36,6 +36,14 @@ struct Queue {
   uint64_t id;
 };
 static_assert(sizeof(Queue) == 40);
+/// A hardware queue in memory (amd_hsa_queue.h), as far as it is read here.
+struct QueueMemory {
+  Queue queue;
+  uint8_t reserved[140];
+  uint32_t properties;
+};
+static_assert(offsetof(QueueMemory, properties) == 180);
+inline constexpr uint32_t kQueueProfiled = 1 << 3;  // AMD_QUEUE_PROPERTIES_ENABLE_PROFILING
 
 // Packets
 //    header, bit 0..7   8         9..10             11..12
@@ -60,13 +68,15 @@ struct Barrier {
 };
 static_assert(sizeof(Barrier) == 64);
 
-/// A signal in memory (amd_hsa_signal.h).
+/// A signal in memory (amd_hsa_signal.h). The kinds of doorbells are negative.
 struct SignalMemory {
   int64_t kind, value;
   uint64_t mailbox;
   uint32_t event, reserved;
   uint64_t start, end;
+  QueueMemory* queue;  // of a doorbell
 };
+static_assert(offsetof(SignalMemory, queue) == 48);
 
 /// A kernel's descriptor in its code object (LLVM's AMDGPUUsage, "Kernel Descriptor").
 struct KernelDescriptor {
@@ -138,9 +148,11 @@ struct Tables {
 using PacketWriter = void (*)(const void* packets, uint64_t count);
 using PacketHandler = void (*)(const void* packets, uint64_t count, uint64_t index, void* data, PacketWriter writer);
 
-/// The beginning of the loader extension's table, version 1.
+/// The loader extension's table, version 1. An older runtime fills only its beginning.
 struct LoaderTable {
   Status (*query_host_address)(const void* device, const void** host);
+  void* unused[5];
+  Status (*iterate_executables)(Status (*)(Executable, void*), void*);  // 1.03
 };
 
 // Signatures of the functions that tacho calls or replaces.
@@ -152,11 +164,14 @@ using AgentInfo = Status(Agent, uint32_t, void*);
 using QueueCreate = Status(Agent, uint32_t, uint32_t, void (*)(Status, Queue*, void*), void*, uint32_t, uint32_t,
                            Queue**);
 using QueueDestroy = Status(Queue*);
+using QueueIndex = uint64_t(const Queue*);
+using ShutDown = Status();
 using SignalCreate = Status(int64_t, uint32_t, const Agent*, Signal*);
 using AmdSignalCreate = Status(int64_t, uint32_t, const Agent*, uint64_t, Signal*);
 using SignalDestroy = Status(Signal);
 using SignalLoad = int64_t(Signal);
 using SignalChange = void(Signal, int64_t);
+using SignalExchange = int64_t(Signal, int64_t);
 using Freeze = Status(Executable, const char*);
 using IterateSymbols = Status(Executable, Agent, Status (*)(Executable, Agent, Symbol, void*), void*);
 using SymbolInfo = Status(Symbol, uint32_t, void*);

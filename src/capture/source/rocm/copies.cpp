@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "capture/room/pages.h"
+#include "capture/source/rocm/late_hsa/old_queues.h"
 #include "capture/source/rocm/rocm.h"
 #include "tape/writer.h"
 
@@ -15,9 +16,9 @@ namespace sig = hsa::signature;
 
 struct Copy {
   Copy* next;
-  hsa::Signal signal, theirs;
+  hsa::Signal signal, theirs;  // signal: 0 = none yet
   uint64_t correlation, bytes;
-  uint32_t queue, peer, graph_node;
+  uint32_t queue, peer, graph_node, session;
   event::CopyDirection direction;
 };
 constinit Copy* g_free_copies = nullptr;
@@ -31,27 +32,38 @@ void make() {
   if (memory == nullptr) return;
   for (uint32_t at = 0; at < kAtOnce; ++at) {
     Copy& fresh = static_cast<Copy*>(memory)[at];
-    if (call<sig::SignalCreate>(g_runtime.core.hsa_signal_create, int64_t{1}, 0u,
-                                static_cast<const hsa::Agent*>(nullptr), &fresh.signal) != hsa::kSuccess)
-      return;
     fresh.next = g_free_copies;
     g_free_copies = &fresh;
   }
 }
 
-Copy* take() {
+void put_back(Copy* copy) {
   const Guard lock(g_copies_lock);
-  if (g_free_copies == nullptr) make();
-  Copy* const copy = g_free_copies;
-  if (copy != nullptr) g_free_copies = copy->next;
-  return copy;
+  copy->next = g_free_copies;
+  g_free_copies = copy;
+}
+
+Copy* take() {
+  Copy* copy = nullptr;
+  {
+    const Guard lock(g_copies_lock);
+    if (g_free_copies == nullptr) make();
+    copy = g_free_copies;
+    if (copy == nullptr) return nullptr;
+    g_free_copies = copy->next;
+  }
+  if (copy->signal != 0 ||
+      call<sig::SignalCreate>(g_runtime.core.hsa_signal_create, int64_t{1}, 0u, static_cast<const hsa::Agent*>(nullptr),
+                              &copy->signal) == hsa::kSuccess)
+    return copy;
+  copy->signal = 0;
+  put_back(copy);
+  return nullptr;
 }
 
 void give_back(Copy* copy) {
   call<sig::SignalChange>(g_runtime.core.hsa_signal_store_relaxed, copy->signal, int64_t{1});
-  const Guard lock(g_copies_lock);
-  copy->next = g_free_copies;
-  g_free_copies = copy;
+  put_back(copy);
 }
 
 // How many copies were begun that become rows, for tacho to count should the process be killed.
@@ -66,7 +78,11 @@ bool completed(int64_t, void* data) {
   hsa::ProfilingTime time{};
   const bool timed =
       call<sig::CopyTime>(g_runtime.amd.hsa_amd_profiling_get_async_copy_time, copy->signal, &time) == hsa::kSuccess;
-  if (!timed) {
+  // One from an earlier stay of tacho's is in no list any more, and its numbers mean nothing.
+  const bool of_this = copy->session == tape::late_session();
+  if (!of_this) {
+    issued(-1);
+  } else if (!timed) {
     tape::loss(event::Table::kCopy, event::LossReason::kVendor, 1);
     issued(-1);
   } else if (auto* const record = tape::begin<event::CopyRecord>(
@@ -90,10 +106,11 @@ bool completed(int64_t, void* data) {
     auto* const to = reinterpret_cast<hsa::SignalMemory*>(copy->theirs);
     to->start = from->start;
     to->end = from->end;
+    completion_used(copy->theirs, from->end);
     call<sig::SignalChange>(g_runtime.core.hsa_signal_subtract_screlease, copy->theirs, int64_t{1});
   }
   give_back(copy);
-  g_open.fetch_sub(1, std::memory_order_relaxed);
+  if (of_this) g_open.fetch_sub(1, std::memory_order_relaxed);
   return false;  // called once
 }
 
@@ -119,6 +136,7 @@ Copy* prepare(hsa::Agent to, hsa::Agent from, size_t bytes, hsa::Signal completi
   copy->graph_node = graph_node;
   copy->peer = source != nullptr && target != nullptr && source != target ? target->copies : 0;
   copy->theirs = completion;
+  copy->session = tape::late_session();
   copy->correlation = tape::t_state.open_correlation;
   copy->bytes = bytes;
   g_open.fetch_add(1, std::memory_order_relaxed);
@@ -145,16 +163,22 @@ hsa::Status follow(Copy* copy, hsa::Status status) {
 
 }  // namespace
 
+void forget_copies() {
+  g_open.store(0, std::memory_order_relaxed);
+}
+
 uint64_t open_copies() {
   return g_open.load(std::memory_order_relaxed);
 }
 
-void end_copies() {
+void end_copies(event::LossReason reason) {
   const Guard lock(g_copies_lock);
-  for (; g_free_copies != nullptr; g_free_copies = g_free_copies->next)
-    call<sig::SignalDestroy>(g_runtime.core.hsa_signal_destroy, g_free_copies->signal);
+  for (Copy* copy = g_free_copies; copy != nullptr; copy = copy->next) {
+    if (copy->signal != 0) call<sig::SignalDestroy>(g_runtime.core.hsa_signal_destroy, copy->signal);
+    copy->signal = 0;
+  }
   const uint64_t open = g_open.load(std::memory_order_relaxed);
-  if (open != 0) tape::loss(event::Table::kCopy, event::LossReason::kKilled, open);
+  if (open != 0) tape::loss(event::Table::kCopy, reason, open);
 }
 
 hsa::Status async_copy(void* to, hsa::Agent to_agent, const void* from, hsa::Agent from_agent, size_t bytes,

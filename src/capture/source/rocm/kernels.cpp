@@ -42,9 +42,8 @@ Entry* find(uint64_t object) {
   return nullptr;
 }
 
-// Registers of the kernel: (vector, accumulation, scalar), kUnknown32 if the descriptor does not say.
+// Registers of the kernel, vector, accumulation and scalar ones; they stay as they are if the descriptor does not say.
 void read_registers(const HsaDevice& device, uint64_t object, event::KernelRecord& record) {
-  record.registers = record.accum_registers = record.scalar_registers = event::kUnknown32;
   const void* host = nullptr;
   if (g_runtime.loader.query_host_address == nullptr || device.vgpr_granule == 0 ||
       g_runtime.loader.query_host_address(reinterpret_cast<const void*>(object), &host) != hsa::kSuccess ||
@@ -65,7 +64,9 @@ void read_registers(const HsaDevice& device, uint64_t object, event::KernelRecor
   record.scalar_registers = ((descriptor.resource1 >> 6 & 0xf) / 2 + 1) * 16;
 }
 
-void define(const HsaDevice& device, hsa::Symbol symbol) {
+// `only_new`: of code that was loaded before tacho came, unless the kernel is known. The runtime's loader is locked
+// then, and its functions that lead to the descriptor would wait for ever.
+void define(const HsaDevice& device, hsa::Symbol symbol, bool only_new) {
   const auto info = [&](uint32_t what, void* into) {
     return call<sig::SymbolInfo>(g_runtime.core.hsa_executable_symbol_get_info, symbol, what, into) == hsa::kSuccess;
   };
@@ -74,6 +75,7 @@ void define(const HsaDevice& device, hsa::Symbol symbol) {
   if (!info(hsa::kSymbolType, &type) || type != hsa::kSymbolIsKernel || !info(hsa::kSymbolNameLength, &length) ||
       !info(hsa::kSymbolKernelObject, &object) || object == 0 || length > tape::kLongestText)
     return;
+  if (only_new && known_kernel(object)) return;
   // Only here is memory taken from the program's heap: names may be long, and loading code is not a hot path.
   auto* const text = static_cast<char*>(malloc(length + 1));
   if (text == nullptr) return;
@@ -88,7 +90,8 @@ void define(const HsaDevice& device, hsa::Symbol symbol) {
     record.kind = static_cast<uint32_t>(event::DispatchKind::kKernel);
     record.shared_static = group;
     record.private_bytes = scratch;
-    read_registers(device, object, record);
+    record.registers = record.accum_registers = record.scalar_registers = event::kUnknown32;
+    if (!only_new) read_registers(device, object, record);
     tape::define(&record.header);
     if (Entry* const entry = find(object)) {
       entry->symbol = symbol;
@@ -101,12 +104,34 @@ void define(const HsaDevice& device, hsa::Symbol symbol) {
   free(text);
 }
 
-hsa::Status see_symbol(hsa::Executable, hsa::Agent agent, hsa::Symbol symbol, void*) {
-  if (const HsaDevice* const device = device_of(agent)) define(*device, symbol);
+hsa::Status see_symbol(hsa::Executable, hsa::Agent agent, hsa::Symbol symbol, void* only_new) {
+  if (const HsaDevice* const device = device_of(agent)) define(*device, symbol, only_new != nullptr);
   return hsa::kSuccess;
 }
 
+// With g_kernels_lock held.
+bool have_entries() {
+  if (g_entries.load(std::memory_order_relaxed) != nullptr) return true;
+  void* const memory = mmap(nullptr, kEntries * sizeof(Entry), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  g_entries.store(static_cast<Entry*>(memory), std::memory_order_release);
+  return true;
+}
+
+// `only_new`: not nullptr leaves out kernels that are known.
+void define_kernels_of(hsa::Executable executable, void* only_new) {
+  for (uint32_t at = 0; at < device_count(); ++at)
+    call<sig::IterateSymbols>(g_runtime.core.hsa_executable_iterate_agent_symbols, executable, device_at(at).agent,
+                              see_symbol, only_new);
+}
+
 }  // namespace
+
+bool known_kernel(uint64_t object) {
+  const Entry* const entry = find(object);
+  return object != 0 && entry != nullptr && entry->object.load(std::memory_order_acquire) == object;
+}
 
 Kernel kernel_at(uint64_t object) {
   const Entry* const entry = find(object);
@@ -143,16 +168,26 @@ hsa::Status freeze(hsa::Executable executable, const char* options) {
   if (status != hsa::kSuccess || !active()) return status;
   find_devices();
   const Guard lock(g_kernels_lock);
-  if (g_entries.load(std::memory_order_relaxed) == nullptr) {
-    void* const memory = mmap(nullptr, kEntries * sizeof(Entry), PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return status;
-    g_entries.store(static_cast<Entry*>(memory), std::memory_order_release);
-  }
-  for (uint32_t at = 0; at < device_count(); ++at)
-    call<sig::IterateSymbols>(g_runtime.core.hsa_executable_iterate_agent_symbols, executable, device_at(at).agent,
-                              see_symbol, nullptr);
+  if (have_entries()) define_kernels_of(executable, nullptr);
   return status;
+}
+
+bool learn_loaded_kernels() {
+  if (g_runtime.loader.iterate_executables == nullptr) return false;
+  const Guard lock(g_kernels_lock);
+  if (!have_entries()) return false;
+  static constexpr auto see_executable = [](hsa::Executable executable, void*) {
+    static char s_only_new = 0;
+    define_kernels_of(executable, &s_only_new);
+    return hsa::kSuccess;
+  };
+  return g_runtime.loader.iterate_executables(see_executable, nullptr) == hsa::kSuccess;
+}
+
+void forget_kernels() {
+  const Guard lock(g_kernels_lock);
+  if (Entry* const entries = g_entries.load(std::memory_order_relaxed))
+    madvise(static_cast<void*>(entries), kEntries * sizeof(Entry), MADV_DONTNEED);
 }
 
 }  // namespace tacho::capture::rocm

@@ -7,9 +7,13 @@
 // of the packets; collect() walks the lists and writes records of completed dispatches.
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "capture/room/pages.h"
+#include "capture/source/rocm/dispatch.h"
+#include "capture/source/rocm/late_hsa/old_queues.h"
 #include "capture/source/rocm/rocm.h"
 #include "tape/gate.h"
 #include "tape/writer.h"
@@ -21,14 +25,8 @@ namespace sig = hsa::signature;
 
 struct Slot {
   Slot* next;
-  hsa::Signal signal;
-  uint64_t correlation, object;  // of the call; of the kernel, as packets name it
-  uint32_t kernel, ordinal;
-  uint32_t queue;       // of the pool: the stream's
-  uint32_t graph_node;  // 0 = of no graph
-  uint32_t grid[3];
-  uint16_t group[3];
-  uint32_t shared_dynamic;
+  hsa::Signal signal;  // 0 = none yet
+  HsaDispatch dispatch;
 };
 
 struct Tracked {
@@ -38,9 +36,11 @@ struct Tracked {
   Slot *first, *last;
   uint64_t in_flight;
   uint32_t number, hardware;  // in the pool; as HSA's queue, from 1
+  uint32_t session;           // whose pool: tape::late_session()
   const HsaDevice* device;
   void (*on_error)(hsa::Status, hsa::Queue*, void*);  // the program's
   void* on_error_data;
+  hsa::Queue copy;             // what the queue is like
   hsa::KernelPacket* packets;  // room for the packets written in place of the program's
   uint32_t capacity;
 };
@@ -62,22 +62,9 @@ void make_slots() {
   auto* const fresh = static_cast<Slot*>(map_pages(kSlotsAtOnce * sizeof(Slot)));
   if (fresh == nullptr) return;
   for (uint32_t at = 0; at < kSlotsAtOnce; ++at) {
-    Slot& slot = fresh[at];
-    if (call<sig::AmdSignalCreate>(g_runtime.amd.hsa_amd_signal_create, int64_t{1}, 0u,
-                                   static_cast<const hsa::Agent*>(nullptr), hsa::kSignalGpuOnly,
-                                   &slot.signal) != hsa::kSuccess)
-      return;
-    slot.next = g_free_slots;
-    g_free_slots = &slot;
+    fresh[at].next = g_free_slots;
+    g_free_slots = &fresh[at];
   }
-}
-
-Slot* take_slot() {
-  const Guard lock(g_free_lock);
-  if (g_free_slots == nullptr) make_slots();
-  Slot* const slot = g_free_slots;
-  if (slot != nullptr) g_free_slots = slot->next;
-  return slot;
 }
 
 void give_back(Slot* first, Slot* last) {
@@ -86,41 +73,40 @@ void give_back(Slot* first, Slot* last) {
   g_free_slots = first;
 }
 
+Slot* take_slot() {
+  Slot* slot = nullptr;
+  {
+    const Guard lock(g_free_lock);
+    if (g_free_slots == nullptr) make_slots();
+    slot = g_free_slots;
+    if (slot == nullptr) return nullptr;
+    g_free_slots = slot->next;
+  }
+  if (slot->signal != 0 || call<sig::AmdSignalCreate>(g_runtime.amd.hsa_amd_signal_create, int64_t{1}, 0u,
+                                                      static_cast<const hsa::Agent*>(nullptr), hsa::kSignalGpuOnly,
+                                                      &slot->signal) == hsa::kSuccess)
+    return slot;
+  slot->signal = 0;
+  give_back(slot, slot);
+  return nullptr;
+}
+
 // The fields that both kinds of records share.
 template <typename Record>
-void fill(Record& record, const Slot& slot, const hsa::ProfilingTime& time) {
-  record.correlation = slot.correlation;
+void fill(Record& record, const HsaDispatch& dispatch, const hsa::ProfilingTime& time) {
+  record.correlation = dispatch.correlation;
   record.queued = record.submit = 0;
   record.start = time.start;
   record.end = time.end;
-  record.queue = slot.queue;
-  record.ordinal = slot.ordinal;
+  record.queue = dispatch.queue;
+  record.ordinal = dispatch.ordinal;
   for (int at = 0; at < 3; ++at) {
-    record.grid[at] = slot.grid[at];
-    record.group[at] = slot.group[at];
+    record.grid[at] = dispatch.grid[at];
+    record.group[at] = dispatch.group[at];
   }
-  if (slot.graph_node != 0) {
-    const uint64_t node = slot.graph_node;
+  if (dispatch.graph_node != 0) {
+    const uint64_t node = dispatch.graph_node;
     memcpy(&record + 1, &node, sizeof node);
-  }
-}
-
-void write_record(const Slot& slot, const hsa::ProfilingTime& time) {
-  const uint8_t graph = slot.graph_node != 0 ? event::kFlagGraph : 0;
-  const uint32_t behind = slot.graph_node != 0 ? sizeof(uint64_t) : 0;
-  if (slot.shared_dynamic == 0) {
-    if (auto* const record =
-            tape::begin<event::DispatchRecord>(event::RecordKind::kDispatch, event::Table::kDispatch, slot.kernel,
-                                               static_cast<uint8_t>(event::kFlagNoDynamicShared | graph), behind)) {
-      fill(*record, slot, time);
-      tape::commit();
-    }
-  } else if (auto* const record = tape::begin<event::DispatchWideRecord>(
-                 event::RecordKind::kDispatchWide, event::Table::kDispatch, slot.kernel, graph, behind)) {
-    fill(*record, slot, time);
-    for (int at = 0; at < 3; ++at) record->offset[at] = record->cluster[at] = 0;
-    record->shared_dynamic = slot.shared_dynamic;
-    tape::commit();
   }
 }
 
@@ -147,7 +133,7 @@ void collect_queue(Tracked& queue) {
     hsa::ProfilingTime time{};
     if (call<sig::DispatchTime>(g_runtime.amd.hsa_amd_profiling_get_dispatch_time, queue.device->agent, slot->signal,
                                 &time) == hsa::kSuccess)
-      write_record(*slot, time);
+      write_dispatch(slot->dispatch, time);
     else
       lose(event::LossReason::kVendor, 1);
     call<sig::SignalChange>(g_runtime.core.hsa_signal_store_relaxed, slot->signal, int64_t{1});
@@ -170,58 +156,41 @@ hsa::Barrier behind(hsa::Signal ours, hsa::Signal theirs) {
   return barrier;
 }
 
-// A launch's ordinal. Recording starts with, or stops before, the launch that a trigger counts.
-uint32_t count_launch() {
-  tape::PoolHeader& pool = *tape::pool();
-  const tape::LaunchTriggers triggers = tape::count_run_launch(pool, 0);
-  if (__builtin_expect(triggers.starts, 0)) {
-    open_call().starts = true;
-    tape::set_gate(pool, tape::gate::kTrigger, true);
-  }
-  if (__builtin_expect(triggers.stops, 0)) {
-    open_call().stops = true;
-    tape::set_gate(pool, tape::gate::kTrigger, false);
-  }
-  return g_ordinal.fetch_add(1, std::memory_order_relaxed);
+// The number of `queue` in this pool: one that an earlier tacho has seen gets another.
+void define(Tracked& queue) {
+  queue.number = tape::next_queue();
+  queue.hardware = next_hardware_queue();
+  queue.session = tape::late_session();
+  define_hardware_queue(queue.number, queue.hardware, *queue.device);
 }
 
 void on_packets(const void* given, uint64_t count, uint64_t, void* data, hsa::PacketWriter writer) {
   auto& queue = *static_cast<Tracked*>(data);
   if (!active() || queue.capacity < 2 * count) return writer(given, count);
+  if (__builtin_expect(queue.session != tape::late_session(), 0)) {
+    const Guard lock(queue.lock);
+    if (queue.session != tape::late_session()) define(queue);
+  }
   const auto* const packets = static_cast<const hsa::KernelPacket*>(given);
   uint64_t out = 0;
   for (uint64_t at = 0; at < count; ++at) {
     hsa::KernelPacket& packet = queue.packets[out++];
     packet = packets[at];
     if ((packet.header & 0xff) != hsa::kTypeDispatch) continue;
-    const uint32_t ordinal = count_launch(), graph_node = next_graph_node();
-    if (!tape::enabled(tape::source_bit::kDispatch)) continue;
-    const Kernel kernel = kernel_at(packet.kernel_object);
-    if (!kernel.wanted) {
-      leave_out(packet.kernel_object);
-      continue;
-    }
+    HsaDispatch dispatch{};
+    if (!see_dispatch(packet, queue.number, queue.device->number, queue.hardware, dispatch)) continue;
     Slot* const slot = take_slot();
     if (slot == nullptr) {
       tape::count_dropped(event::Table::kDispatch);
       continue;
     }
     slot->next = nullptr;
-    slot->correlation = tape::t_state.open_correlation;
-    slot->kernel = kernel.number;
-    slot->object = packet.kernel_object;
-    slot->ordinal = ordinal;
-    slot->graph_node = graph_node;
-    slot->queue = queue_of_stream(queue.number, queue.device->number, queue.hardware, open_stream());
-    slot->shared_dynamic = packet.group_bytes > kernel.shared_static ? packet.group_bytes - kernel.shared_static : 0;
-    for (int axis = 0; axis < 3; ++axis) {
-      slot->grid[axis] = packet.grid[axis];
-      slot->group[axis] = packet.group[axis];
-    }
+    slot->dispatch = dispatch;
     progress().issued[static_cast<size_t>(event::Table::kDispatch)].fetch_add(1, std::memory_order_relaxed);
     const hsa::Signal theirs = packet.completion;
     packet.completion = slot->signal;
     if (theirs != 0) {
+      forget_completion(theirs);
       const hsa::Barrier barrier = behind(slot->signal, theirs);
       memcpy(static_cast<void*>(&queue.packets[out++]), &barrier, sizeof barrier);
     }
@@ -258,15 +227,9 @@ void track(Tracked& fresh, hsa::Queue* queue, const HsaDevice& device) {
     fresh.capacity = fresh.packets == nullptr ? 0 : capacity;
   }
   fresh.device = &device;
-  fresh.number = tape::next_queue();
-  fresh.hardware = g_last_hardware.fetch_add(1, std::memory_order_relaxed) + 1;
+  fresh.copy = *queue;
+  define(fresh);
   fresh.queue.store(queue, std::memory_order_release);
-  event::QueueRecord record{};
-  record.header = {event::RecordKind::kQueue, event::kQueueNumbered, sizeof record, fresh.number};
-  record.device = device.number;
-  record.clock = static_cast<uint32_t>(event::DeviceClock::kPaired);
-  record.native = fresh.hardware;
-  tape::define(&record.header);
 }
 
 // On the runtime's thread: the queue processes nothing any more. HIP's handler ends the program.
@@ -277,7 +240,7 @@ void on_error(hsa::Status status, hsa::Queue* queue, void* data) {
     {
       const Guard lock(tracked.lock);
       collect_queue(tracked);
-      if (tracked.first != nullptr) object = tracked.first->object;
+      if (tracked.first != nullptr) object = tracked.first->dispatch.object;
     }
     note_queue_error(tracked.device, status, object);
   }
@@ -285,6 +248,75 @@ void on_error(hsa::Status status, hsa::Queue* queue, void* data) {
 }
 
 }  // namespace
+
+void write_dispatch(const HsaDispatch& dispatch, const hsa::ProfilingTime& time) {
+  const uint8_t graph = dispatch.graph_node != 0 ? event::kFlagGraph : 0;
+  const uint32_t behind = dispatch.graph_node != 0 ? sizeof(uint64_t) : 0;
+  if (dispatch.shared_dynamic == 0) {
+    if (auto* const record =
+            tape::begin<event::DispatchRecord>(event::RecordKind::kDispatch, event::Table::kDispatch, dispatch.kernel,
+                                               static_cast<uint8_t>(event::kFlagNoDynamicShared | graph), behind)) {
+      fill(*record, dispatch, time);
+      tape::commit();
+    }
+  } else if (auto* const record = tape::begin<event::DispatchWideRecord>(
+                 event::RecordKind::kDispatchWide, event::Table::kDispatch, dispatch.kernel, graph, behind)) {
+    fill(*record, dispatch, time);
+    for (int at = 0; at < 3; ++at) record->offset[at] = record->cluster[at] = 0;
+    record->shared_dynamic = dispatch.shared_dynamic;
+    tape::commit();
+  }
+}
+
+uint32_t count_launch() {
+  tape::PoolHeader& pool = *tape::pool();
+  const tape::LaunchTriggers triggers = tape::count_run_launch(pool, 0);
+  if (__builtin_expect(triggers.starts, 0)) {
+    open_call().starts = true;
+    tape::set_gate(pool, tape::gate::kTrigger, true);
+  }
+  if (__builtin_expect(triggers.stops, 0)) {
+    open_call().stops = true;
+    tape::set_gate(pool, tape::gate::kTrigger, false);
+  }
+  return g_ordinal.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool see_dispatch(const hsa::KernelPacket& packet, uint32_t queue, uint32_t device, uint32_t hardware,
+                  HsaDispatch& dispatch) {
+  const uint32_t ordinal = count_launch(), graph_node = next_graph_node();
+  if (!tape::enabled(tape::source_bit::kDispatch)) return false;
+  const Kernel kernel = kernel_at(packet.kernel_object);
+  if (!kernel.wanted) {
+    leave_out(packet.kernel_object);
+    return false;
+  }
+  dispatch.correlation = tape::t_state.open_correlation;
+  dispatch.kernel = kernel.number;
+  dispatch.object = packet.kernel_object;
+  dispatch.ordinal = ordinal;
+  dispatch.graph_node = graph_node;
+  dispatch.queue = queue_of_stream(queue, device, hardware, open_stream());
+  dispatch.shared_dynamic = packet.group_bytes > kernel.shared_static ? packet.group_bytes - kernel.shared_static : 0;
+  for (int axis = 0; axis < 3; ++axis) {
+    dispatch.grid[axis] = packet.grid[axis];
+    dispatch.group[axis] = packet.group[axis];
+  }
+  return true;
+}
+
+uint32_t next_hardware_queue() {
+  return g_last_hardware.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+void define_hardware_queue(uint32_t number, uint32_t hardware, const HsaDevice& device) {
+  event::QueueRecord record{};
+  record.header = {event::RecordKind::kQueue, event::kQueueNumbered, sizeof record, number};
+  record.device = device.number;
+  record.clock = static_cast<uint32_t>(event::DeviceClock::kPaired);
+  record.native = hardware;
+  tape::define(&record.header);
+}
 
 void note_cooperative_launches() {
   static constinit std::atomic<bool> s_noted{false};
@@ -307,7 +339,7 @@ hsa::Status create_queue(hsa::Agent agent, uint32_t size, uint32_t type,
   }
   Tracked* const tracked = device != nullptr && queue != nullptr ? claim() : nullptr;
   if (tracked != nullptr) {
-    watch_events();
+    if (!tape::attached_late()) watch_events();  // a handler of system events would stay for good
     tracked->on_error = callback;
     tracked->on_error_data = data;
     const hsa::Status status = call<sig::QueueCreate>(
@@ -334,6 +366,7 @@ hsa::Status create_queue(hsa::Agent agent, uint32_t size, uint32_t type,
 }
 
 hsa::Status destroy_queue(hsa::Queue* queue) {
+  forget_old_queue(queue);
   for (uint32_t at = 0; at < g_queue_end.load(std::memory_order_acquire); ++at) {
     Tracked& tracked = g_queues[at];
     if (tracked.queue.load(std::memory_order_acquire) != queue || queue == nullptr) continue;
@@ -371,14 +404,40 @@ uint64_t collect(bool patient) {
   return in_flight;
 }
 
-void end_queues() {
+void end_queues(event::LossReason reason) {
   uint64_t in_flight = 0;
   for (uint32_t at = 0; at < g_queue_end.load(std::memory_order_acquire); ++at)
     if (g_queues[at].queue.load(std::memory_order_acquire) != nullptr) in_flight += g_queues[at].in_flight;
-  if (in_flight != 0) tape::loss(event::Table::kDispatch, event::LossReason::kKilled, in_flight);
+  if (in_flight != 0) tape::loss(event::Table::kDispatch, reason, in_flight);
   const Guard lock(g_free_lock);
-  for (; g_free_slots != nullptr; g_free_slots = g_free_slots->next)
-    call<sig::SignalDestroy>(g_runtime.core.hsa_signal_destroy, g_free_slots->signal);
+  for (Slot* slot = g_free_slots; slot != nullptr; slot = slot->next) {
+    if (slot->signal != 0) call<sig::SignalDestroy>(g_runtime.core.hsa_signal_destroy, slot->signal);
+    slot->signal = 0;
+  }
+}
+
+namespace {
+// True if the queue that was tracked may still be there: nobody has told if the program destroyed it while no tacho was
+// in it.
+bool may_live(const Tracked& tracked) {
+  hsa::Queue now{};
+  const iovec here{&now, sizeof now}, there{tracked.queue.load(std::memory_order_relaxed), sizeof now};
+  return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == static_cast<ssize_t>(sizeof now) &&
+         memcmp(&now, &tracked.copy, sizeof now) == 0;
+}
+}  // namespace
+
+void forget_queues() {
+  g_ordinal.store(0, std::memory_order_relaxed);
+  g_last_hardware.store(0, std::memory_order_relaxed);
+  for (uint32_t at = 0; at < g_queue_end.load(std::memory_order_acquire); ++at) {
+    Tracked& queue = g_queues[at];
+    const Guard lock(queue.lock);
+    // Dispatches that had not ended when tacho left: the GPU may still write into their signals.
+    queue.first = queue.last = nullptr;
+    queue.in_flight = 0;
+    if (queue.queue.load(std::memory_order_relaxed) != nullptr && !may_live(queue)) unclaim(queue);
+  }
 }
 
 }  // namespace tacho::capture::rocm

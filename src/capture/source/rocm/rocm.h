@@ -70,6 +70,12 @@ void leave_out(uint64_t object);
 /// Name of the loaded kernel, "" when it is unknown or does not fit.
 void kernel_name(uint64_t object, char* out, size_t room);
 hsa::Status freeze(hsa::Executable executable, const char* options);
+bool known_kernel(uint64_t object);
+/// Learns the kernels of all code that is loaded, for a program that ran before tacho came. False where the runtime
+/// does not tell it.
+bool learn_loaded_kernels();
+/// Tacho attaches to the process once more: numbers of kernels mean nothing.
+void forget_kernels();
 
 // hip.cpp
 /// The outermost HIP call that is open on a thread, for the work that it launches and the memory that it allocates.
@@ -147,9 +153,11 @@ void note_cooperative_launches();
 /// Writes records of the dispatches that have completed. Returns how many have not. `patient` false: gives up where
 /// another thread is at it.
 uint64_t collect(bool patient);
-/// At the end of the process: counts the dispatches whose times never came, and gives up the signals that are not in
-/// use.
-void end_queues();
+/// At the end of the process or of tacho's stay: counts the dispatches whose times never came, and gives up the signals
+/// that are not in use.
+void end_queues(event::LossReason reason);
+/// Tacho attaches to the process once more: numbers of queues mean nothing.
+void forget_queues();
 
 // copies.cpp
 hsa::Status async_copy(void* to, hsa::Agent to_agent, const void* from, hsa::Agent from_agent, size_t bytes,
@@ -159,8 +167,10 @@ hsa::Status async_copy_on(void* to, hsa::Agent to_agent, const void* from, hsa::
                           bool force);
 /// Copies that have not completed.
 uint64_t open_copies();
-/// At the end of the process: gives up the signals that are not in use.
-void end_copies();
+/// At the end of the process or of tacho's stay: gives up the signals that are not in use.
+void end_copies(event::LossReason reason);
+/// Tacho attaches to the process once more: copies from before are no concern of this stay.
+void forget_copies();
 
 // hsa_calls.cpp
 /// Makes every call through the tables a record, for --hsa-trace. After tacho's own replacements are in the tables.
@@ -173,5 +183,13 @@ tape::CommandCounts& progress();
 bool active();
 /// True if the program uses AMD's OpenCL and no HIP: the OpenCL layer traces it.
 bool only_opencl();
+/// Puts tacho's functions in the place of the runtime's; `core` and `amd` hold these now.
+void put_functions(hsa::CoreTable& core, hsa::AmdTable& amd);
+/// In a program that tacho attaches to: takes the runtime's functions from its tables, and records from here on.
+void begin_late_session(const hsa::CoreTable& core, const hsa::AmdTable& amd);
+/// Records nothing new, and waits `patience` ns at most for what is under way.
+void close_late_session(int64_t patience);
+/// Then counts what has not ended, and gives everything up but memory.
+void end_late_session();
 
 }  // namespace tacho::capture::rocm

@@ -14,6 +14,7 @@
 #include "capture/capture.h"
 #include "capture/kernel_filter.h"
 #include "capture/own_thread.h"
+#include "capture/source/rocm/late_hsa/old_queues.h"
 #include "capture/source/rocm/rocm.h"
 #include "capture/source/rocm/sdk/sdk.h"
 #include "tape/writer.h"
@@ -28,6 +29,8 @@ namespace sig = hsa::signature;
 
 constinit pid_t g_pid = 0;
 constinit std::atomic<uint32_t> g_finished{0};
+constinit std::atomic<uint32_t> g_followers{0};
+constinit uint32_t g_late_begun = 0;  // tape::late_session()
 constinit std::atomic<uint32_t> g_devices_lock{0};
 constexpr uint32_t kMostDevices = 64;
 constinit HsaDevice g_devices[kMostDevices] = {};
@@ -117,39 +120,77 @@ void* follow(void*) {
     nanosleep(&wait, nullptr);
     if (g_finished.load(std::memory_order_relaxed) != 0) break;
     // Often while work is in flight, seldom in a program that has none.
-    nap = collect(false) != 0 ? 1'000'000 : nap < 20'000'000 ? nap * 2 : nap;
+    nap = collect(false) + look_at_old_queues() != 0 ? 1'000'000 : nap < 20'000'000 ? nap * 2 : nap;
     if (raw_now() - clocks < kClockPeriod) continue;
     clocks = raw_now();
     for (uint32_t at = 0; at < device_count(); ++at) define_clock(g_devices[at]);
   }
+  if (tape::attached_late()) tape::flush_thread();
+  g_followers.fetch_sub(1, std::memory_order_release);
   return nullptr;
 }
 
 void start_thread() {
-  if (!start_own_thread(follow))
-    tape::note(event::NoteSeverity::kWarning,
-               "no thread could be started to collect AMD's dispatches: a killed program loses more of them");
+  g_followers.fetch_add(1, std::memory_order_relaxed);
+  if (start_own_thread(follow)) return;
+  g_followers.fetch_sub(1, std::memory_order_relaxed);
+  tape::note(event::NoteSeverity::kWarning,
+             "no thread could be started to collect AMD's dispatches: a killed program loses more of them");
+}
+
+// Waits `patience` ns at most for work that is under way.
+void wait_for_work(int64_t patience) {
+  const int64_t begin = raw_now();
+  while (collect(false) + look_at_old_queues() + open_copies() != 0 && raw_now() - begin < patience) {
+    const timespec moment{0, 50'000};
+    nanosleep(&moment, nullptr);
+  }
 }
 
 // At exit, before the runtime's own end: waits a moment for work that the program did not wait for.
 void finish() {
   if (!active()) return;
-  const int64_t begin = raw_now();
   constexpr int64_t kPatience = 200'000'000;
-  while (collect(false) + open_copies() != 0 && raw_now() - begin < kPatience) {
-    const timespec moment{0, 50'000};
-    nanosleep(&moment, nullptr);
-  }
+  wait_for_work(kPatience);
   for (uint32_t at = 0; at < device_count(); ++at) define_clock(g_devices[at]);
   if (g_finished.exchange(1) != 0) return;
-  end_queues();
-  end_copies();
+  end_old_queues();
+  tell_old_queues();
+  end_queues(event::LossReason::kKilled);
+  end_copies(event::LossReason::kKilled);
   progress().ended.store(1, std::memory_order_release);
 }
 
 template <typename Function>
 void replace(void*& entry, Function* function) {
   entry = reinterpret_cast<void*>(function);
+}
+
+void take_functions(const hsa::CoreTable& core, const hsa::AmdTable& amd) {
+  memcpy(static_cast<void*>(&g_runtime.core), &core, core.version.size < sizeof core ? core.version.size : sizeof core);
+  memcpy(static_cast<void*>(&g_runtime.amd), &amd, amd.version.size < sizeof amd ? amd.version.size : sizeof amd);
+  call<sig::ExtensionTable>(g_runtime.core.hsa_system_get_major_extension_table, hsa::kExtensionLoader, uint16_t{1},
+                            sizeof g_runtime.loader, static_cast<void*>(&g_runtime.loader));
+}
+
+// True if the runtime's GPUs are those that this session knows.
+bool same_devices() {
+  static constinit uint32_t s_seen = 0, s_same = 0;
+  s_seen = s_same = 0;
+  call<sig::IterateAgents>(
+      g_runtime.core.hsa_iterate_agents,
+      [](hsa::Agent agent, void*) {
+        uint32_t type = 0;
+        if (call<sig::AgentInfo>(g_runtime.core.hsa_agent_get_info, agent, hsa::kAgentDevice,
+                                 static_cast<void*>(&type)) != hsa::kSuccess ||
+            type != hsa::kDeviceGpu)
+          return hsa::kSuccess;
+        if (s_seen < device_count() && g_devices[s_seen].agent == agent) ++s_same;
+        ++s_seen;
+        return hsa::kSuccess;
+      },
+      nullptr);
+  return s_seen == s_same && s_seen == device_count();
 }
 
 bool start(hsa::Tables* tables) {
@@ -165,24 +206,12 @@ bool start(hsa::Tables* tables) {
                                             "has no AMD kernels; use ROCm 5 or later");
     return true;
   }
-  memcpy(static_cast<void*>(&g_runtime.core), &core, core.version.size < sizeof core ? core.version.size : sizeof core);
-  memcpy(static_cast<void*>(&g_runtime.amd), &amd, amd.version.size < sizeof amd ? amd.version.size : sizeof amd);
-  call<sig::ExtensionTable>(g_runtime.core.hsa_system_get_major_extension_table, hsa::kExtensionLoader, uint16_t{1},
-                            sizeof g_runtime.loader, static_cast<void*>(&g_runtime.loader));
+  take_functions(core, amd);
   read_kernel_filter();
   g_pid = getpid();
-  replace(core.hsa_queue_create, create_queue);
-  replace(core.hsa_queue_destroy, destroy_queue);
-  replace(core.hsa_executable_freeze, freeze);
-  replace(core.hsa_memory_allocate, memory_allocate);
-  replace(core.hsa_memory_free, memory_free);
-  replace(amd.hsa_amd_memory_pool_allocate, pool_allocate);
-  replace(amd.hsa_amd_memory_pool_free, pool_free);
+  put_functions(core, amd);
   if (TACHO_HSA_HAS(amd, hsa_amd_register_system_event_handler))
     replace(amd.hsa_amd_register_system_event_handler, register_events);
-  replace(amd.hsa_amd_memory_async_copy, async_copy);
-  if (TACHO_HSA_HAS(amd, hsa_amd_memory_async_copy_on_engine))
-    replace(amd.hsa_amd_memory_async_copy_on_engine, async_copy_on);
   call<sig::CopyEnable>(g_runtime.amd.hsa_amd_profiling_async_copy_enable, true);
   if (tape::configuration().hsa_calls) {
     trace_calls(core, amd);
@@ -205,6 +234,64 @@ bool start(hsa::Tables* tables) {
 }
 
 }  // namespace
+
+void put_functions(hsa::CoreTable& core, hsa::AmdTable& amd) {
+  replace(core.hsa_queue_create, create_queue);
+  replace(core.hsa_queue_destroy, destroy_queue);
+  replace(core.hsa_executable_freeze, freeze);
+  replace(core.hsa_memory_allocate, memory_allocate);
+  replace(core.hsa_memory_free, memory_free);
+  replace(amd.hsa_amd_memory_pool_allocate, pool_allocate);
+  replace(amd.hsa_amd_memory_pool_free, pool_free);
+  replace(amd.hsa_amd_memory_async_copy, async_copy);
+  if (TACHO_HSA_HAS(amd, hsa_amd_memory_async_copy_on_engine))
+    replace(amd.hsa_amd_memory_async_copy_on_engine, async_copy_on);
+}
+
+void begin_late_session(const hsa::CoreTable& core, const hsa::AmdTable& amd) {
+  take_functions(core, amd);
+  const bool first = g_late_begun == 0;
+  const bool anew = g_late_begun != tape::late_session();
+  if (anew || !same_devices()) {
+    g_device_count.store(0, std::memory_order_relaxed);
+    g_devices_found.store(false, std::memory_order_relaxed);
+    read_kernel_filter();
+    forget_streams();
+    forget_kernels();
+    forget_queues();
+    forget_copies();
+    find_devices();
+  }
+  g_late_begun = tape::late_session();
+  g_pid = getpid();
+  if (!learn_loaded_kernels())
+    tape::note(
+        event::NoteSeverity::kWarning,
+        "this HSA runtime does not tell which code it has loaded: kernels that were loaded before tacho attached "
+        "have no names");
+  begin_old_queues(anew);
+  call<sig::CopyEnable>(g_runtime.amd.hsa_amd_profiling_async_copy_enable, true);
+  g_finished.store(0, std::memory_order_release);
+  start_thread();
+  if (first) atexit(finish);
+}
+
+void close_late_session(int64_t patience) {
+  close_old_queues();
+  // No dispatch and no copy is taken up from here on.
+  g_pid = 0;
+  wait_for_work(patience);
+  for (uint32_t at = 0; at < device_count(); ++at) define_clock(g_devices[at]);
+}
+
+void end_late_session() {
+  constexpr timespec kMoment{0, 200'000};
+  if (g_finished.exchange(1) != 0) return;
+  while (g_followers.load(std::memory_order_acquire) != 0) nanosleep(&kMoment, nullptr);
+  end_old_queues();
+  end_queues(event::LossReason::kUnmatched);
+  end_copies(event::LossReason::kUnmatched);
+}
 
 tape::CommandCounts& progress() {
   return *g_progress.load(std::memory_order_acquire);

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "capture/kernel_filter.h"
 #include "capture/room/loaded.h"
+#include "capture/source/rocm/late_hsa/late_hsa.h"
 #include "capture/source/rocm/rocm.h"
 #include "tape/attach_block.h"
 #include "tape/writer.h"
@@ -33,7 +34,6 @@ constinit std::atomic<void*>* g_place = nullptr;  // where HIP keeps its tracer;
 constinit bool g_calls = false;                   // HIP's calls are as hip_tracer.h says
 constinit std::atomic<bool> g_probe_answered{false};
 constinit int64_t g_clocks = 0;
-constinit uint32_t g_told_hsa = 0;  // tape::late_session()
 
 // Finding HIP
 
@@ -197,12 +197,11 @@ void start_late() {
   HipLibrary found{};
   dl_iterate_phdr(see_library, &found);
   if (found.become == nullptr) {
-    if (!found.has_hsa || g_told_hsa == tape::late_session() || only_opencl()) return;
-    g_told_hsa = tape::late_session();
-    return tape::note(event::NoteSeverity::kWarning,
-                      "the program uses HSA without HIP, which tacho records only in programs that it starts: none of "
-                      "its kernels and copies is in this trace");
+    if (found.has_hsa && !only_opencl()) start_late_hsa();
+    return;
   }
+  // What HIP does when it is loaded only now goes through the same tables.
+  if (hsa_is_recorded_late()) return;
   if (!found.has_hsa || found.hsa.agents == nullptr || found.hsa.agent == nullptr)
     return refuse("its HSA runtime has no functions that tacho could ask for its GPUs");
   g_hip = found;
@@ -213,6 +212,7 @@ void start_late() {
 
 void look_late() {
   constexpr int64_t kClockPeriod = 1'000'000'000;  // ns
+  look_at_late_hsa();
   try_to_begin();
   if (!recording_late() || raw_now() - g_clocks < kClockPeriod) return;
   g_clocks = raw_now();
@@ -220,6 +220,7 @@ void look_late() {
 }
 
 void leave_late() {
+  leave_late_hsa();
   const Stage stage = g_stage.load(std::memory_order_relaxed);
   if (stage == Stage::kRecording) {
     g_stage.store(Stage::kLeaving, std::memory_order_release);
@@ -242,6 +243,7 @@ void leave_late() {
 }
 
 void leave_late_in_child() {
+  leave_late_hsa_in_child();
   const Stage stage = g_stage.load(std::memory_order_relaxed);
   if (stage == Stage::kRecording || stage == Stage::kLeaving || stage == Stage::kProbing) g_hip.become(nullptr);
   g_stage.store(Stage::kAbsent, std::memory_order_release);

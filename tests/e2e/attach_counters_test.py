@@ -109,7 +109,7 @@ class Samples(Sampled):
         self.assertTrue(begin < readings[0][0] and readings[-1][0] < end)
         # The stand-in's clock is this one: lines between two pairs err by what the pairs err by.
         error = int(self.query("SELECT clock_error FROM tacho.device")[0][0])
-        self.assertLess(error, NEAR)
+        self.assertTrue(20_000 <= error < NEAR, error)  # with what CUPTI itself may err by
         for before, after in zip(readings, readings[1:]):
             self.assertLess(abs(after[0] - before[0] - 1_000_000 * (after[1] - before[1])), 2 * error + 2)
         self.assertEqual(self.property("device_samples.gpu0.clock"), "CUPTI's")
@@ -146,30 +146,35 @@ class Samples(Sampled):
         for slow, interval, least, most in ((0, "10ms", 3, 7), (0, "1ms", 6, 11), (15, "10ms", 15, 40)):
             log.unlink(missing_ok=True)
             self.sample(self.sleeper(), "--pmc", BYTES, "--pmc-interval", interval, machine={"FAKE_PM_LOG": str(log), "FAKE_PM_SLOW": str(slow)}, duration="1.8")
-            decodes = int(log.read_text().splitlines()[-1])
+            decodes = int(log.read_text().splitlines()[-1].split()[1])
             self.assertTrue(least <= decodes <= most, (slow, interval, decodes))
             self.assertEqual(self.query("SELECT count(*) FROM tacho.loss"), [["0"]])
 
     def test_what_lies_outside_of_the_recording(self):
         self.sample(self.sleeper(), "--pmc", BYTES, "--delay", "0.5", duration="0.3")
         readings = self.readings()
-        self.assertTrue(20 <= len(readings) <= 30, len(readings))
+        self.assertTrue(20 <= len(readings) <= 60, len(readings))
         self.assertGreater(readings[0][1], 1000040)
+
+    def sampling(self, program):
+        """tacho, sampling the program since half a second or more."""
+        log = self.folder / "log"
+        attached = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "-o", "a.tacho", "--pmc", BYTES], cwd=self.folder, start_new_session=True,
+                                    env={**os.environ, **MACHINE, "FAKE_PM_LOG": str(log)})
+        self.wait_until(lambda: log.exists() and "start" in log.read_text())
+        time.sleep(0.5)
+        return attached
 
     def test_until_the_program_ends(self):
         program = self.sleeper()
-        attached = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "-o", "a.tacho", "--pmc", BYTES], cwd=self.folder,
-                                    env={**os.environ, **MACHINE})
-        time.sleep(1)
+        attached = self.sampling(program)
         program.kill()
         program.wait()
         self.assertEqual(attached.wait(timeout=30), 0)
         self.assertGreater(len(self.readings()), 20)
 
     def test_until_an_interrupt_of_the_terminal(self):
-        attached = subprocess.Popen([str(TACHO), "attach", str(self.sleeper().pid), "-q", "-o", "a.tacho", "--pmc", BYTES], cwd=self.folder,
-                                    env={**os.environ, **MACHINE}, start_new_session=True)
-        time.sleep(1)
+        attached = self.sampling(self.sleeper())
         os.killpg(attached.pid, signal.SIGINT)  # the sampling process has it, too
         self.assertEqual(attached.wait(timeout=30), 0)
         self.assertGreater(len(self.readings()), 20)
@@ -228,7 +233,7 @@ class Losses(Sampled):
     def test_a_full_buffer(self):
         log = self.folder / "log"
         self.sample(self.sleeper(), "--pmc", BYTES, machine={"FAKE_PM_FULL": "3", "FAKE_PM_LOG": str(log)}, duration="2.2")
-        sizes = [int(line.split()[2]) for line in log.read_text().splitlines() if " " in line]
+        sizes = [int(line.split()[2]) for line in log.read_text().splitlines() if line.count(" ") == 2]
         self.assertEqual([size / sizes[0] for size in sizes], [1, 2])
         (reason, count), = self.lost()
         self.assertEqual(reason, "dropped by the vendor's library")
@@ -313,7 +318,9 @@ class Traces(Sampled):
     def test_beside_call_stacks(self):
         self.run_command(TACHO, "sys", "sample", "-q", "--overwrite", "-o", "a.tacho", "--device-counters", f"{BYTES},{BYTES}", "--device-counters-hz", "100", "--", "sleep", "0.5",
                          env={**os.environ, **MACHINE})
-        self.assertTrue(35 <= len(self.readings()) <= 60)
+        readings = self.readings()
+        self.assertGreater(len(readings), 35)
+        self.assertEqual(readings[-1][1] - readings[0][1], len(readings) - 1)
         self.assertEqual(self.query("SELECT name FROM tacho.counter WHERE block = 'device_samples'"), [[BYTES]])
         self.one_sentence(self.run_command(TACHO, "sys", "run", "-o", "b.tacho", "--device-counters", "dram__nonsense.sum", "--", "true", code=125, env={**os.environ, **MACHINE}),
                           "--device-counters", "GH100 has no metric dram__nonsense.sum")

@@ -9,9 +9,10 @@
  *   FAKE_PM_SILENT=1  there are no samples at all
  *   FAKE_PM_SLOW=MS  a decode takes so long
  *   FAKE_PM_REFUSES=GPU:CODE  that GPU cannot be sampled
- *   FAKE_PM_LOG=FILE  a line for each configuration (interval, trigger, buffer) and for each stop (decodes before it) */
+ *   FAKE_PM_LOG=FILE  a line for each configuration (interval, trigger, buffer), start and stop (decodes before it) */
 #include <fcntl.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,6 +129,15 @@ static long number(const char* name, long otherwise) {
   return text ? atol(text) : otherwise;
 }
 
+__attribute__((format(printf, 1, 2))) static void note(const char* format, ...) {
+  FILE* const log = getenv("FAKE_PM_LOG") ? fopen(getenv("FAKE_PM_LOG"), "a") : NULL;
+  if (!log) return;
+  va_list values;
+  va_start(values, format);
+  vfprintf(log, format, values);
+  va_end(values);
+  fclose(log);
+}
 EXPORT int cuptiGetTimestamp(uint64_t* time) {
   const uint64_t now = gpu_now();
   *time = now + jumped(now);
@@ -171,8 +181,7 @@ EXPORT int cuptiPmSamplingSetConfig(struct PConfig* p) {
   if (passes != 1) return 27;
   p->sampler->interval = p->trigger == 1 ? p->interval : p->interval * 10 / 12;
   p->sampler->buffer = p->buffer;
-  FILE* const log = getenv("FAKE_PM_LOG") ? fopen(getenv("FAKE_PM_LOG"), "a") : NULL;
-  if (log) fprintf(log, "%llu %d %zu\n", (unsigned long long)p->interval, p->trigger, p->buffer), fclose(log);
+  note("%llu %d %zu\n", (unsigned long long)p->interval, p->trigger, p->buffer);
   return 0;
 }
 EXPORT int cuptiPmSamplingGetCounterDataSize(struct PImageSize* p) {
@@ -194,14 +203,14 @@ EXPORT int cuptiPmSamplingStart(struct PSampler* p) {
   s->begin = gpu_now();
   s->next = 0;
   s->decodes = 0;
+  note("start\n");
   if (getenv("FAKE_PM_JUMP")) g_jump_at = s->begin + (uint64_t)number("FAKE_PM_JUMP", 0) * s->interval;
   return 0;
 }
 EXPORT int cuptiPmSamplingStop(struct PSampler* p) {
   if (!p->sampler->running) return 7;
   p->sampler->running = 2;
-  FILE* const log = getenv("FAKE_PM_LOG") ? fopen(getenv("FAKE_PM_LOG"), "a") : NULL;
-  if (log) fprintf(log, "%d\n", p->sampler->decodes), fclose(log);
+  note("stop %d\n", p->sampler->decodes);
   return 0;
 }
 static void put(struct PmImage* image, uint64_t n, uint64_t start, uint64_t end, struct PDecoded* p) {

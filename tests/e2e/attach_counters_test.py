@@ -9,6 +9,7 @@ import time
 
 import attach_test
 import harness
+import nvidia_profile_test
 from harness import BUILD, TACHO
 
 FAKE = BUILD / "tests" / "fake_gpu"
@@ -368,6 +369,15 @@ class Refusals(Sampled):
         self.refused("no GPU here can be sampled", "no usable GPU", machine={"FAKE_GPU_COUNT": "0"})
         old = BUILD / "tests" / "fake_cuda"  # a CUPTI without PM sampling
         self.refused("cannot sample a GPU's counters: CUDA 12.6 or newer is needed", machine={"CUDA_HOME": str(old), "LD_LIBRARY_PATH": str(self.driver())})
+
+    def test_a_driver_that_lets_only_administrators_count(self):
+        (self.folder / "params").write_text("RmProfilingAdminOnly: 1\n")
+        settings = {"LD_PRELOAD": str(nvidia_profile_test.TARGETS / "nvidia_params.so"), "NVIDIA_PARAMS": str(self.folder / "params")}
+        log = self.folder / "log"
+        said = self.run_command(TACHO, "attach", self.sleeper().pid, "-q", "-o", "a.tacho", "--pmc", BYTES, code=1, env={**os.environ, **MACHINE, **settings, "FAKE_PM_LOG": str(log)},
+                                preexec_fn=nvidia_profile_test.Faults.without(nvidia_profile_test.SYS_ADMIN, nvidia_profile_test.PERFMON))
+        self.one_sentence(said, "--pmc", "lets only administrators read hardware counters", "NVreg_RestrictProfilingToAdminUsers=0")
+        self.assertFalse(log.exists())  # CUPTI was not asked
 
     def driver(self):
         """A folder with the stand-in of the driver and no CUPTI."""

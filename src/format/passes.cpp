@@ -39,11 +39,17 @@ struct Pass {
   std::vector<Source> sources;
 };
 
+// What rocprofv3 writes. Other tools' traces in folders of such names are no passes.
+bool is_of_passes(const Reader& reader) {
+  static constexpr std::string_view kNames[] = {"rocpd", "rocprofv3", "rocprofv3 csv", "pftrace"};
+  return std::find(std::begin(kNames), std::end(kNames), reader.name) != std::end(kNames);
+}
+
 const Reader* reader_for(const std::string& path, bool folder) {
   const std::string head = folder ? std::string() : source::peek(path).text;
   if (!folder && head.empty()) return nullptr;
   for (const Reader& reader : readers())
-    if (reader.name != kName && reader.accepts(path, head, folder)) return &reader;
+    if (reader.name != kName && reader.accepts(path, head, folder)) return is_of_passes(reader) ? &reader : nullptr;
   return nullptr;
 }
 

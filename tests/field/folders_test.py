@@ -186,8 +186,13 @@ class Folders(harness.Case):
         (self.job / "pass_2").mkdir()  # the second run failed
         (self.job / "pass_x").mkdir()
         self.assertIn("a folder whose trace lies deeper: name ", self.says("stats", self.job, code=1))
+        # Traces of other tools are no passes, whatever their folders are called.
+        (self.job / "pass_3").mkdir()
+        for name in ("pass_2/a.json", "pass_3/a.json"):
+            (self.job / name).write_text(json.dumps(kineto(1)))
+        self.assertIn("holds 2 traces, and this command reads one", self.says("stats", self.job, code=1))
         for name in ("a.json", "b.json"):
-            (self.job / "pass_2" / name).write_text(json.dumps(kineto(1)))
+            (self.job / "pass_2" / name).write_text(json.dumps({"rocprofiler-sdk-tool": [{"metadata": {"pid": 5}}]}))
         said = self.says("stats", self.job, code=1)
         self.assertIn(f"{self.job}/pass_2: a pass with several traces, {self.job}/pass_2/a.json, ", said)
 

@@ -315,6 +315,8 @@ class Traces(Sampled):
             self.assertLess(abs(after[0] - before[0] - 10_000_000), NEAR)
         self.assertEqual(len(self.readings(INSTRUCTIONS)), len(readings))
         self.assertEqual(self.query("SELECT count(*) FROM tacho.loss"), [["0"]])
+        # The program itself did nothing that is recorded.
+        self.assertIn(f"; {2 * len(readings)} events\n", self.run_command(TACHO, "info", "a.tacho").stdout.decode())
 
     def test_beside_call_stacks(self):
         self.run_command(TACHO, "sys", "sample", "-q", "--overwrite", "-o", "a.tacho", "--device-counters", f"{BYTES},{BYTES}", "--device-counters-hz", "100", "--", "sleep", "0.5",

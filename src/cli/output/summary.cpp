@@ -324,8 +324,10 @@ int64_t add_head(Sections& out, const trace::Trace& trace, const report::Screen&
                                                      : trace.rows(static_cast<Table>(i));
   std::vector<int64_t> shown;
   const std::string helpers = helper_processes(trace, shown);
-  out.line(fmt::format("  {}; {} of {}{}", how_long(trace), counted(events, "event"),
-                       counted(static_cast<int64_t>(shown.size()), "process", "es"),
+  // Events may all be of the machine.
+  const std::string processes =
+      shown.empty() ? "" : " of " + counted(static_cast<int64_t>(shown.size()), "process", "es");
+  out.line(fmt::format("  {}; {}{}{}", how_long(trace), counted(events, "event"), processes,
                        trace.complete() ? "" : "; the recording was cut off"));
   if (options.rank >= 0) out.line(fmt::format("  {}; every other recorded rank has one line", rank_of(options)));
   if (!helpers.empty()) out.sentence(helpers);

@@ -1,5 +1,6 @@
 """`tacho attach`: gets into programs that run, records them, lets go, and leaves them as they were."""
 import csv
+import hashlib
 import os
 import pathlib
 import re
@@ -125,6 +126,43 @@ class OpenCl(Attached):
         info = self.run_command(TACHO, "info", "a.tacho").stdout.decode()
         self.assertIn("nothing was lost", info)
         self.assertIn("tacho attached to this process while it ran", info)
+
+    def test_the_text_signals_and_timers_stay(self):
+        """Code of the program and of its libraries is never written to; handlers, masks and timers are those of before."""
+        program = self.start(LOOP, "100000000", "500")
+
+        def text():
+            pages = {}
+            with open(f"/proc/{program.pid}/maps") as maps, open(f"/proc/{program.pid}/mem", "rb", 0) as memory:
+                for line in maps:
+                    begin, end, rights, name = re.match(r"(\w+)-(\w+) (\S+) \S+ \S+ \S+\s*(.*)", line).groups()
+                    if "x" in rights and name.startswith("/"):
+                        memory.seek(int(begin, 16))
+                        pages[begin, name] = hashlib.sha256(memory.read(int(end, 16) - int(begin, 16))).hexdigest()
+            return pages
+
+        def signals():
+            threads = {}
+            for task in os.listdir(f"/proc/{program.pid}/task"):
+                folder = pathlib.Path(f"/proc/{program.pid}/task/{task}")
+                if not folder.joinpath("comm").read_text().startswith("tacho"):
+                    threads[task] = re.findall(r"Sig(?:Blk|Ign|Cgt|Pnd):\s*\w+", folder.joinpath("status").read_text())
+            return threads, pathlib.Path(f"/proc/{program.pid}/timers").read_text()
+        self.wait_until(lambda: "pocl" in pathlib.Path(f"/proc/{program.pid}/maps").read_text())
+        time.sleep(0.5)
+        before, signals_before = text(), signals()
+        self.assertGreater(len(before), 5)
+        for options in ((), ("--sampler", "timer")):
+            tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "--overwrite", "-o", "a.tacho", "--duration", "1", *options], cwd=self.folder)
+            self.wait_until(lambda: re.search(r"tacho-\S+\.pool", pathlib.Path(f"/proc/{program.pid}/maps").read_text()))
+            time.sleep(0.3)
+            meanwhile = text()
+            self.assertEqual(tacho.wait(timeout=60), 0)
+            self.assertEqual(self.leftovers(program.pid), ([], [], []))
+            for pages in (meanwhile, text()):
+                self.assertEqual(before, {key: value for key, value in pages.items() if key in before})
+            self.assertEqual(signals(), signals_before)
+        self.end(program)
 
     def test_times_of_a_queue_without_profiling_are_those_of_one_with_it(self):
         shortest = {(): 10**12, ("profiling",): 10**12}

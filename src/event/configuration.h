@@ -55,7 +55,7 @@ inline constexpr std::string_view kChoiceNames<AmdSource>[] = {"auto", "sdk", "h
   FLAG(profiler_api, "CUDA: cudaProfilerStart and cudaProfilerStop switch recording on and off")            \
   FLAG(yield_to_app, "CUDA: leave CUPTI to a program that uses it itself")                                  \
   FLAG(cupti_clock, "CUDA: times by CUPTI's own clock, converted afterwards")                               \
-  FLAG(finalize_cupti, "CUDA, attached: finalise CUPTI when leaving, if no graph was made or launched")     \
+  FLAG(leave_cupti_idle, "CUDA, attached: never finalise CUPTI when leaving, also where no graph was seen") \
   NUMBER(cupti_device_buffers, 0, 0, 1000000, "CUDA: most device buffers per context; 0 = CUPTI's default") \
   TEXT(counter_folder, "CUDA, AMD: collect counters into this spool folder instead of tracing")
 

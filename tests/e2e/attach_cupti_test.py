@@ -10,13 +10,42 @@ import harness
 from harness import TACHO
 
 
+RECORDS_ITSELF = """
+import ctypes, os, threading, time, tacho
+driver = ctypes.CDLL("libcuda.so.1", mode=ctypes.RTLD_GLOBAL)
+ended, cupti = False, None
+def work():
+    global cupti
+    while not ended:
+        time.sleep(0.002)
+        try:
+            cupti = cupti or ctypes.CDLL("libcupti.so.13", mode=os.RTLD_NOLOAD)
+            cupti.fake_launch(b"_Z6vecAddPfi")
+            cupti.fake_complete()
+        except OSError:
+            pass  # tacho has not come yet
+tacho.listen()
+thread = threading.Thread(target=work)
+thread.start()
+print("ready", flush=True)
+tacho.snapshot(0.5, "one.tacho")
+tacho.start("two.tacho")
+time.sleep(0.5)
+tacho.stop()
+tacho.snapshot(0.5, "three.tacho", "--leave-cupti", "idle")
+ended = True
+thread.join()
+print(f"finalised {cupti.fake_finalized()} times, wrongly {cupti.fake_wrongly_finalized()}, in use {cupti.fake_enabled()}")
+"""
+
+
 class Live(attach_test.Attached):
-    def start_live(self, name="", mode="live", *words, more=None):
+    def start_live(self, name="", mode="live", *words, more=None, program=()):
         folder = harness.BUILD / "tests" / "fake_cuda" / name
         driver = harness.BUILD / "tests" / "fake_cuda" / "driver"
         version = self.folder / "version"
         version.write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  610.43.02  Thu Mar 22 00:42:57 PDT 2026\n")
-        return self.start(harness.BUILD / "tests" / "fake_cuda" / "fake_cuda", mode, *words,
+        return self.start(*(program or (harness.BUILD / "tests" / "fake_cuda" / "fake_cuda", mode, *words)),
                           env={**os.environ, "CUDA_HOME": str(folder), "LD_LIBRARY_PATH": str(driver), "TACHO_NVIDIA_VERSION_FILE": str(version),
                                **(more or {})})
 
@@ -36,7 +65,8 @@ class Cuda(Live):
                 self.assertGreater(kernels["vecAdd(float*, int)"]["Calls"], 3)
                 info = self.run_command(TACHO, "info", "a.tacho").stdout.decode()
                 self.assertIn("nothing was lost", info)
-                self.assertEqual("CUPTI stays in the program, idle" in info, name != "v3")
+                self.assertEqual("CUPTI was finalised" in info, name != "v3")
+                self.assertNotIn("CUPTI stays", info)
             self.assertEqual(self.leftovers(program.pid), ([], [], []))
             self.assertRegex(self.end(program), rf"\d+ launches, clock set {clocks} times, in use 0")
 
@@ -78,25 +108,31 @@ class Cuda(Live):
 
 
 class Leaving(Live):
-    """`--leave-cupti finalized`: CUPTI is finalised where the program made and launched no graph since CUPTI came, and nowhere else. After a wrong
-    end the stand-in ends the program at the next launch of a graph, as driver 580 does."""
+    """CUPTI is finalised where the program made and launched no graph since CUPTI came, and nowhere else. After a wrong end the stand-in ends the
+    program at the next launch of a graph, which driver 580 does only where a graph was launched both while kinds were on and while they were off."""
 
-    def attach_finalizing(self, program, during=lambda: None, kernels=3):
+    def attach_finalizing(self, program, during=lambda: None, options=("--duration", "0.5"), kernels=3, lost=""):
         """Attaches once; what the trace says about CUPTI."""
-        tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "--overwrite", "-o", "a.tacho", "--duration", "0.5", "--leave-cupti", "finalized"],
-                                 cwd=self.folder)
+        tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "--overwrite", "-o", "a.tacho", *options], cwd=self.folder)
         self.addCleanup(tacho.kill)
         self.wait_until(lambda: "tacho-cupti" in self.threads(program.pid) or tacho.poll() is not None)
         during()
+        if not options:
+            time.sleep(0.3)
+            tacho.send_signal(signal.SIGINT)
         self.assertEqual(tacho.wait(timeout=60), 0)
-        info = " ".join(self.run_command(TACHO, "info", "a.tacho").stdout.decode().split())
-        self.assertIn("nothing was lost", info)
-        self.assertGreaterEqual(self.calls("kernel", "vecAdd(float*, int)", "a.tacho"), kernels)
-        said = re.findall(r"CUPTI was finalised|CUPTI stays[^.]*", info)
+        return self.said_of_cupti(kernels, lost)
+
+    def said_of_cupti(self, kernels=3, lost="", file="a.tacho"):
+        info = " ".join(self.run_command(TACHO, "info", file).stdout.decode().split())
+        self.assertIn(lost or "nothing was lost", info)
+        self.assertGreaterEqual(self.calls("kernel", "vecAdd(float*, int)", file), kernels)
+        said = re.findall(r"CUPTI was finalised in [\d.]+ ms|CUPTI stays.*? until the program ends: [^.]*", info)
         self.assertEqual(len(said), 1, info)
-        left = self.query("SELECT value FROM tacho.property WHERE key = 'cupti.left'")
-        self.assertEqual(left, [["finalized" if said[0] == "CUPTI was finalised" else "idle"]])
-        return said[0]
+        finalised = said[0].startswith("CUPTI was finalised")
+        left = self.query("SELECT value FROM tacho.property WHERE key = 'cupti.left'", file)
+        self.assertEqual(left, [["finalized" if finalised else "idle"]])
+        return "CUPTI was finalised" if finalised else said[0]
 
     def graph(self, program, number=signal.SIGUSR1):
         """The program launches a graph, or instantiates one (SIGUSR2), and goes on."""
@@ -107,7 +143,7 @@ class Leaving(Live):
     def ends(self, program, finalized, clocks=1):
         self.graph(program)
         self.assertEqual(self.leftovers(program.pid), ([], [], []))
-        self.assertRegex(self.end(program), rf"\d+ launches, clock set {clocks} times, in use 0, finalised {finalized} times, wrongly 0$")
+        self.assertRegex(self.end(program), rf"\d+ launches, clock set {clocks} times, in use 0, finalised {finalized} times, wrongly 0, held up 0 ms$")
 
     def test_again_and_again(self):
         """Times are right, whether CUPTI forgets tacho's clock, which is set once in a process's life, or keeps it."""
@@ -129,7 +165,7 @@ class Leaving(Live):
             program = self.start_live()
             self.assertEqual(self.attach_finalizing(program), "CUPTI was finalised")
             said = self.attach_finalizing(program, lambda: self.graph(program, number))
-            self.assertIn("the program made or launched CUDA graphs while tacho was attached", said)
+            self.assertIn("until the program ends: to finalise it could break CUDA graphs", said)
             self.assertIn(f"(the first call of graphs: {call})", said)
             self.graph(program)
             self.assertIn("an earlier attach left it idle", self.attach_finalizing(program))
@@ -143,8 +179,7 @@ class Leaving(Live):
             self.graph(program)
         self.ends(program, 2)
         program = self.start_live()
-        self.attach(program, "--duration", "0.4")
-        self.assertIn("CUPTI stays in the program, idle, until the program ends: to", self.run_command(TACHO, "info", "a.tacho").stdout.decode())
+        self.assertIn("until the program ends: --leave-cupti idle was given", self.attach_finalizing(program, options=("--duration", "0.5", "--leave-cupti", "idle")))
         self.graph(program)
         self.assertIn("an earlier attach left it idle", self.attach_finalizing(program))
         self.ends(program, 0)
@@ -152,22 +187,35 @@ class Leaving(Live):
     def test_where_others_are_or_were(self):
         """Several clients leave with their subscribers; where another client was first CUPTI is that one's."""
         program = self.start_live("v3")
-        self.attach(program, "--duration", "0.4", "--leave-cupti", "finalized")
+        self.attach(program, "--duration", "0.4")
         self.assertNotRegex(self.run_command(TACHO, "info", "a.tacho").stdout.decode(), "finali[sz]ed|CUPTI stays")
         self.ends(program, 0, clocks=0)
         program = self.start_live(more={"FAKE_CUPTI_REFUSES": "39"})
-        self.attach(program, "--duration", "0.4", "--leave-cupti", "finalized")
+        self.attach(program, "--duration", "0.4")
         self.assertRegex(self.run_command(TACHO, "info", "a.tacho").stdout.decode(), "another profiler[^;]*already uses CUPTI")
         self.ends(program, 0, clocks=0)
 
+    def test_graphs_where_several_clients_may_record(self):
+        """A loop of graphs from before has its pace again, in every attach, and nothing is finalised."""
+        program = self.start_live("v3", "pace")
+        time.sleep(1)
+        for _ in range(3):
+            self.attach(program, "--duration", "0.3")
+            self.assertNotRegex(self.run_command(TACHO, "info", "a.tacho").stdout.decode(), "finali[sz]ed|CUPTI stays")
+        program.send_signal(signal.SIGHUP)
+        time.sleep(1)
+        before, after = map(float, re.fullmatch(r"([\d.]+) and ([\d.]+) ns a launch, in use 0", said := self.end(program)).groups())
+        print(said, flush=True)
+        self.assertLess(after, 1.1 * before)
+
     def test_one_that_cannot_be_finalised(self):
         program = self.start_live(more={"FAKE_CUPTI_STAYS": "1"})
-        self.assertIn("was given: it refused", self.attach_finalizing(program))
+        self.assertIn("until the program ends: it refused to be finalised", self.attach_finalizing(program))
         self.ends(program, 0)
 
     def test_one_that_takes_no_buffers(self):
         """Nothing is recorded, and CUPTI is given back all the same: a later attach does not take tacho for another profiler."""
-        for options, finalized in (((), 0), (("--leave-cupti", "finalized"), 2)):
+        for options, finalized in ((("--leave-cupti", "idle"), 0), ((), 2)):
             program = self.start_live(more={"FAKE_CUPTI_NO_BUFFERS": "1"})
             for _ in range(2):
                 self.attach(program, "--duration", "0.3", *options)
@@ -179,7 +227,7 @@ class Leaving(Live):
     def test_tacho_is_killed(self):
         """The program's thread finalises by itself."""
         program = self.start_live()
-        tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "-o", "killed.tacho", "--leave-cupti", "finalized"], cwd=self.folder)
+        tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "-o", "killed.tacho"], cwd=self.folder)
         self.wait_until(lambda: "tacho-cupti" in self.threads(program.pid))
         tacho.kill()
         tacho.wait()
@@ -188,11 +236,49 @@ class Leaving(Live):
         self.assertEqual(self.attach_finalizing(program), "CUPTI was finalised")
         self.ends(program, 2)
 
+    def test_a_kernel_that_runs_at_the_end(self):
+        """Finalising CUPTI would wait for it, and the program's calls with it: it stays idle, then and in each later attach."""
+        program = self.start_live()
+        lasts = lambda: program.send_signal(signal.SIGHUP)  # noqa: E731
+        self.assertIn("until the program ends: kernels or copies that had been launched 0", self.attach_finalizing(program, lasts, lost="1 dispatch record: in flight"))
+        time.sleep(3)
+        self.assertIn("an earlier attach left it idle", self.attach_finalizing(program))
+        self.ends(program, 0)
+
+    def test_kernels_that_nobody_recorded(self):
+        """Whether one runs for long is not known then."""
+        for options in (("--memory-copy-trace", "--duration", "0.5"), ("--stop-trigger", "launch:20", "--duration", "1")):
+            program = self.start_live()
+            self.assertEqual(self.attach_finalizing(program, options=options, kernels=0), "CUPTI was finalised")
+            self.ends(program, 1)
+
+    def test_another_tool_that_was_there_before(self):
+        program = self.start_live(more={"FAKE_CUPTI_CALLS_BEFORE": "1"})
+        self.assertIn("until the program ends: another tool used it before", self.attach_finalizing(program))
+        self.ends(program, 0)
+
+    def test_ctrl_c(self):
+        program = self.start_live()
+        for _ in range(2):
+            self.assertEqual(self.attach_finalizing(program, options=()), "CUPTI was finalised")
+        self.assertIn("the first call of graphs", self.attach_finalizing(program, lambda: self.graph(program), options=()))
+        self.ends(program, 2)
+
+    def test_a_program_that_records_itself(self):
+        """Snapshots and recordings that it starts and ends leave CUPTI likewise."""
+        program = self.start_live(program=(harness.DEBIAN_PYTHON, "-c", RECORDS_ITSELF), more={
+            "TACHO_LIBRARY": str(harness.BUILD / "lib" / "libtacho.so"), "TACHO_PROGRAM": str(TACHO), "PYTHONPATH": str(harness.BUILD / "share" / "tacho" / "python")})
+        said, _ = program.communicate(timeout=60)
+        self.assertEqual((program.returncode, said), (0, "finalised 2 times, wrongly 0, in use 0\n"))
+        for file in ("one.tacho", "two.tacho"):
+            self.assertEqual(self.said_of_cupti(file=file), "CUPTI was finalised")
+        self.assertIn("--leave-cupti idle was given", self.said_of_cupti(file="three.tacho"))
+
     def test_launches_are_counted_anew(self):
         """CUPTI numbers calls from 1 again once it was finalised."""
         program = self.start_live()
         for _ in range(3):
-            self.attach(program, "--for-launches", "50", "--leave-cupti", "finalized")
+            self.assertEqual(self.attach_finalizing(program, options=("--for-launches", "50")), "CUPTI was finalised")
             self.assertIn(self.calls("kernel", "vecAdd(float*, int)", "a.tacho"), (50, 51))
         self.ends(program, 3)
 

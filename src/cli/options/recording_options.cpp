@@ -214,11 +214,11 @@ constexpr OptionRow<Request> kOptions[] = {
 constexpr OptionRow<Request> kLateOptions[] = {
     {"--leave-cupti",
      [](Request& r, const std::string& text) -> Status {
-       target(r).finalize_cupti = text == "finalized";
+       target(r).leave_cupti_idle = text == "idle";
        return {};
      },
-     "CUDA: how to leave CUPTI: idle, or finalized where the program made and launched no graph meanwhile", "HOW",
-     "idle finalized", shows_default("idle")},
+     "CUDA: how to leave CUPTI: finalized, unless the program made or launched a graph meanwhile; or idle always",
+     "HOW", "finalized idle", shows_default("finalized")},
 };
 
 }  // namespace

@@ -35,7 +35,10 @@ struct buffer {
 static struct buffer g_buffers[MOST_THREADS];
 static size_t g_buffer_count;
 static __thread struct buffer* t_buffer;
-static struct { uint8_t* record; } g_waiting[1 << 16];
+static struct {
+  uint8_t* record;
+  uint64_t until; /* it does not end before */
+} g_waiting[1 << 16];
 static size_t g_waiting_count;
 
 static size_t size_of(uint32_t kind) {
@@ -100,7 +103,10 @@ EXPORT int cuptiGetResultString(int result, const char** text) {
 typedef void (*callback_fn)(void*, int, uint32_t, const void*);
 static callback_fn g_callback;
 static int g_tells_launches, g_tells_graphs, g_tells_instantiations;
-/* Finalising: a graph that was launched while CUPTI was there is broken then, as on driver 580. */
+/* Finalising: a graph that was launched while CUPTI was there is broken then. (Driver 580 breaks only those that were
+ * launched while kinds were on and again while they were off.) It waits for the device, and the program with it. */
+static uint64_t g_runs_until;
+static unsigned g_held_up; /* ms in which finalising kept the program's calls waiting */
 static int g_here, g_graph_bound, g_graph_broken, g_finalized, g_wrong;
 static __thread int t_at_exit; /* of a call of the driver's, in its callback */
 static int g_graph_followed;   /* 1: its kernels are recorded; 2: they were, and never will be again (CUPTI 13.0) */
@@ -135,6 +141,7 @@ EXPORT int cuptiSubscribe(void** subscriber, void* callback, void* user) {
   if (has_clients()) return 39;
 #endif
   if (g_subscribed) return 39;
+  if (getenv("FAKE_CUPTI_CALLS_BEFORE") && !g_here) g_correlation = (uint32_t)atoi(getenv("FAKE_CUPTI_CALLS_BEFORE"));
   g_subscribed = g_here = 1;
   *subscriber = &g_subscribed;
   return 0;
@@ -216,9 +223,10 @@ EXPORT int cuptiActivityGetNextRecord_v2(struct client* client, uint8_t* buffer,
   return client->used ? next_record(buffer, valid, record) : 1;
 }
 #endif
-static uint32_t next_number(void) {
+/* CUPTI counts the calls that it tells of or records. */
+static uint32_t next_number(int told) {
   pthread_mutex_lock(&g_lock);
-  const uint32_t correlation = ++g_correlation;
+  const uint32_t correlation = told || g_enabled != 0 ? ++g_correlation : 0;
   pthread_mutex_unlock(&g_lock);
   return correlation;
 }
@@ -244,7 +252,7 @@ static int g_tells_version;
 static void record_driver_call(uint32_t id, uint32_t correlation);
 static void record_without_times(void);
 static void tell_version_asked(void) {
-  const uint32_t correlation = next_number();
+  const uint32_t correlation = next_number(1);
   for (int site = 0; site < 2; ++site)
     if (g_tells_version) tell_driver_call("cuDriverGetVersion", 15, site, correlation);
   record_driver_call(15, correlation);
@@ -357,14 +365,14 @@ EXPORT int cuptiUnsubscribe(void* subscriber) {
     if (i != 0) return 0;
     g_enabled = 0;
     g_callback = NULL;
-    g_tells_launches = 0;
+    g_tells_launches = g_tells_graphs = g_tells_instantiations = 0;
     return 0;
   }
 #endif
   if (subscriber != &g_subscribed) return 1;
   g_subscribed = 0;
   g_callback = NULL;
-  g_tells_launches = 0;
+  g_tells_launches = g_tells_graphs = g_tells_instantiations = 0;
   return 0;
 }
 EXPORT int cuptiActivityRegisterTimestampCallback(uint64_t (*timestamp)(void)) {
@@ -452,9 +460,13 @@ EXPORT int fake_finalized(void) {
 EXPORT int fake_wrongly_finalized(void) {
   return g_wrong;
 }
+EXPORT unsigned fake_held_up(void) {
+  return g_held_up;
+}
 EXPORT int cuptiFinalize(void) {
   if (getenv("FAKE_CUPTI_STAYS")) return 999;
   pthread_mutex_lock(&g_lock);
+  for (; g_runs_until > now(); ++g_held_up) usleep(1000);
   int held = 0;
   for (size_t i = 0; i < g_buffer_count; ++i) held += g_buffers[i].memory != NULL;
 #ifdef WITH_SUBSCRIBERS
@@ -555,8 +567,8 @@ EXPORT void fake_start(void) {
   }
   pthread_mutex_unlock(&g_lock);
 }
-EXPORT void fake_launch(const char* name) {
-  const uint32_t correlation = next_number();
+static void launch_until(const char* name, uint64_t until) {
+  const uint32_t correlation = next_number(g_tells_launches);
   tell(0, correlation);
   pthread_mutex_lock(&g_lock);
   const uint64_t start = now();
@@ -569,6 +581,7 @@ EXPORT void fake_launch(const char* name) {
     PUT(uint32_t, 92, correlation);
     PUT(const char*, 104, name);
     PUT(uint32_t, 0, 10 | INCOMPLETE);
+    g_waiting[g_waiting_count].until = until;
     g_waiting[g_waiting_count++].record = at;
   }
   if ((g_enabled >> 5 & 1) && (at = space(5))) {
@@ -583,14 +596,22 @@ EXPORT void fake_launch(const char* name) {
   pthread_mutex_unlock(&g_lock);
   tell(1, correlation);
 }
+EXPORT void fake_launch(const char* name) {
+  launch_until(name, 0);
+}
+/* A kernel that runs for three seconds, whether tacho is there or not. */
+EXPORT void fake_launch_long(void) {
+  g_runs_until = now() + 3000000000u;
+  launch_until("_Z4longPfi", g_runs_until);
+}
 EXPORT void fake_graph_instantiate(void) {
-  const uint32_t correlation = next_number();
+  const uint32_t correlation = next_number(g_tells_instantiations);
   for (int site = 0; site < 2; ++site)
     if (g_tells_instantiations) tell_driver_call("cuGraphInstantiateWithFlags", 513, site, correlation);
 }
 /* Launches a graph of one kernel. */
 EXPORT void fake_graph_launch(const char* name) {
-  const uint32_t correlation = next_number();
+  const uint32_t correlation = next_number(g_tells_graphs);
   if (g_graph_broken) {
     fprintf(stderr, "unspecified launch failure\n");
     _exit(44);
@@ -611,6 +632,7 @@ EXPORT void fake_graph_launch(const char* name) {
       PUT(const char*, 104, name);
       PUT(uint64_t, 144, (1ull << 32) + 1);
       PUT(uint32_t, 0, 10 | INCOMPLETE);
+      g_waiting[g_waiting_count].until = 0;
       g_waiting[g_waiting_count++].record = at;
     }
     pthread_mutex_unlock(&g_lock);
@@ -618,8 +640,13 @@ EXPORT void fake_graph_launch(const char* name) {
 }
 /* The device ends everything launched so far. */
 static void finish_all(void) {
+  size_t kept = 0;
   for (size_t i = 0; i < g_waiting_count; ++i) {
     uint8_t* const at = g_waiting[i].record;
+    if (g_waiting[i].until > now()) {
+      g_waiting[kept++] = g_waiting[i];
+      continue;
+    }
     const uint64_t start = now();
     PUT(uint64_t, 16, start);
     PUT(uint64_t, 24, start + 1000);
@@ -636,7 +663,7 @@ static void finish_all(void) {
     }
 #endif
   }
-  g_waiting_count = 0;
+  g_waiting_count = kept;
 }
 EXPORT void fake_complete(void) {
   pthread_mutex_lock(&g_lock);

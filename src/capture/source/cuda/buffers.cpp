@@ -343,7 +343,11 @@ void buffer_completed(abi::Context, uint32_t, uint8_t* buffer, size_t, size_t va
   count_dropped_records();
 }
 
-uint64_t incomplete_records() {
+namespace {
+
+// Records in CUPTI's open buffers that are incomplete and that counts(record, kind) wants.
+template <typename Counts>
+uint64_t count_incomplete(Counts counts) {
   uint64_t incomplete = 0;
   const uint32_t end = g_open_end.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < end; ++i) {
@@ -351,14 +355,30 @@ uint64_t incomplete_records() {
     if (extent == nullptr) continue;
     uint64_t here = 0;
     walk(reinterpret_cast<uint8_t*>(tape::payload(extent)), capacity_of(extent), 0,
-         [&](const uint8_t* record, uint32_t, uint32_t) {
-           here += load<uint32_t>(record) >> 31;
+         [&](const uint8_t* record, uint32_t kind, uint32_t) {
+           here += (load<uint32_t>(record) & abi::kIncomplete) != 0 && counts(record, kind);
            return true;
          });
     std::atomic_thread_fence(std::memory_order_acquire);
     if (g_open[i].extent.load(std::memory_order_relaxed) == extent) incomplete += here;
   }
   return incomplete;
+}
+
+}  // namespace
+
+uint64_t incomplete_records() {
+  return count_incomplete([](const uint8_t*, uint32_t) { return true; });
+}
+
+uint64_t incomplete_records_before(uint32_t call) {
+  return count_incomplete([&](const uint8_t* record, uint32_t kind) {
+    const bool kernel = kind == abi::kind::kKernel || kind == abi::kind::kSerialKernel;
+    if (!kernel && kind != abi::kind::kCopy) return false;
+    const uint32_t number =
+        load<uint32_t>(record + (kernel ? abi::kernel::correlation : abi::copy::correlation).offset);
+    return static_cast<int32_t>(number - call) < 0;
+  });
 }
 
 void watch_launches(void (*see)(uint32_t number)) {

@@ -19,6 +19,8 @@ void buffer_completed(abi::Context context, uint32_t stream, uint8_t* buffer, si
 /// The number of records in CUPTI's open buffers whose work is unfinished or not read back yet; a forced flush would
 /// hand them over incomplete. Exact only while no thread launches anything.
 uint64_t incomplete_records();
+/// Those of kernels and copies alone that calls with numbers (correlations) below `call` launched.
+uint64_t incomplete_records_before(uint32_t call);
 /// Whether CUPTI holds a buffer of tacho's.
 bool holds_buffers();
 /// Marks all buffers completed from now on (BlockHeader::aux) as possibly holding work that has not ended.

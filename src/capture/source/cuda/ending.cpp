@@ -14,9 +14,10 @@ namespace tacho::capture::cuda {
 namespace {
 
 // Both in a process's life, for a graph may be launched at any time after.
-constinit std::atomic<bool> g_unfollowed{false};  // CUPTI was there while nobody followed the calls of graphs
-constinit std::atomic<uint32_t> g_graph_call{0};  // the first one's number among the driver's functions, 0 = none
-constinit bool g_of_graphs[kCallbacks] = {};      // of the driver, through which the runtime works as well
+constinit std::atomic<bool> g_unfollowed{false};   // CUPTI was there while nobody followed the calls of graphs
+constinit std::atomic<bool> g_used_before{false};  // by another tool, which left it there
+constinit std::atomic<uint32_t> g_graph_call{0};   // the first one's number among the driver's functions, 0 = none
+constinit bool g_of_graphs[kCallbacks] = {};       // of the driver, through which the runtime works as well
 
 bool is_of_graphs(const char* function) {
   const auto begins = [&](const char* with) { return strncmp(function, with, strlen(with)) == 0; };
@@ -43,6 +44,17 @@ bool finalize_at_exit(const abi::CallbackData& call) {
   return false;
 }
 
+// CUPTI's number of a call right after subscribing, before it tells of any other. 0 = it does not tell.
+constinit uint32_t g_first_call = 0;
+uint32_t number_of_first_call(const Cupti& cupti, abi::Subscriber subscriber) {
+  g_first_call = 0;
+  make_own_call(cupti, subscriber, [](const abi::CallbackData& call) {
+    g_first_call = call.correlation;
+    return true;
+  });
+  return g_first_call;
+}
+
 constexpr const char* kCost =
     "Measured with CUPTI 13.0, loops of graphs are 3 to 11 % slower then, and loops of single launches that the host "
     "can hardly keep up with about 13 %";
@@ -53,44 +65,39 @@ void tell_idle(const Cupti& cupti, const char* why) {
   const char* name = nullptr;
   if (call != 0 && cupti.get_callback_name(abi::domain::kDriver, call, &name) == abi::kSuccess && name != nullptr)
     snprintf(first, sizeof first, " (the first call of graphs: %s)", name);
-  if (why == nullptr)
-    snprintf(line, sizeof line,
-             "CUPTI stays in the program, idle, until the program ends: to finalise it would break CUDA graphs. %s",
-             kCost);
-  else
-    snprintf(line, sizeof line,
-             "CUPTI stays in the program, idle, until the program ends, although --leave-cupti finalized was given: "
-             "%s%s. %s",
-             why, first, kCost);
+  snprintf(line, sizeof line, "CUPTI stays in the program, idle, until the program ends: %s%s. %s", why, first, kCost);
   tape::note(event::NoteSeverity::kInfo, line);
   tape::define_property(event::Table::kProcess, 0, "cupti.left", "idle");
 }
 
 void tell_finalized() {
   char line[160];
-  snprintf(line, sizeof line,
-           "CUPTI was finalised, as --leave-cupti finalized asks, in %.1f ms: the program's calls no longer go through "
-           "it",
+  snprintf(line, sizeof line, "CUPTI was finalised in %.1f ms: the program's calls no longer go through it",
            static_cast<double>(g_finalizing.ns) * 1e-6);
   tape::note(event::NoteSeverity::kInfo, line);
   tape::define_property(event::Table::kProcess, 0, "cupti.left", "finalized");
 }
 
 // Null: nothing that tacho knows speaks against it.
-const char* why_not_finalize(const Cupti& cupti, bool busy) {
-  if (cupti.finalize == nullptr || cupti.unsubscribe == nullptr) return "this CUPTI has no function for it";
+const char* why_not_finalize(const Cupti& cupti, const char* unsafe) {
+  if (tape::configuration().leave_cupti_idle) return "--leave-cupti idle was given";
+  if (cupti.finalize == nullptr || cupti.unsubscribe == nullptr) return "it has no function to be finalised";
+  if (g_used_before.load(std::memory_order_acquire))
+    return "another tool used it before and left it there, and to finalise it could break CUDA graphs that the program "
+           "launched meanwhile";
   if (g_unfollowed.load(std::memory_order_acquire))
-    return "an earlier attach left it idle, and a graph that the program has launched since would break";
+    return "an earlier attach left it idle, and to finalise it could break graphs that the program has launched since";
   if (g_graph_call.load(std::memory_order_acquire) != 0)
-    return "the program made or launched CUDA graphs while tacho was attached, and these would break";
-  if (busy) return "a call of tacho's into it has not returned";
-  return nullptr;
+    return "to finalise it could break CUDA graphs, which the program made or launched while tacho was attached";
+  return unsafe;
 }
 
 }  // namespace
 
 void begin_to_follow_graphs(const Cupti& cupti, abi::Subscriber subscriber) {
-  if (!tape::configuration().finalize_cupti) return g_unfollowed.store(true, std::memory_order_release);
+  if (tape::configuration().leave_cupti_idle) return g_unfollowed.store(true, std::memory_order_release);
+  if (!g_unfollowed.load(std::memory_order_acquire) && number_of_first_call(cupti, subscriber) > 1)
+    g_used_before.store(true, std::memory_order_release);
   for (uint32_t id = 1; id < kCallbacks; ++id) {
     const char* name = nullptr;
     g_of_graphs[id] = cupti.get_callback_name(abi::domain::kDriver, id, &name) == abi::kSuccess && name != nullptr &&
@@ -106,15 +113,15 @@ void see_graph_call(int domain, uint32_t id) {
       g_graph_call.compare_exchange_strong(none, id, std::memory_order_release, std::memory_order_relaxed);
 }
 
-void leave_cupti(const Cupti& cupti, abi::Subscriber subscriber, bool busy) {
-  const bool wanted = tape::configuration().finalize_cupti;
-  const char* why = wanted ? why_not_finalize(cupti, busy) : nullptr;
+void leave_cupti(const Cupti& cupti, abi::Subscriber subscriber, const char* unsafe) {
+  const char* why = why_not_finalize(cupti, unsafe);
   g_finalizing = {&cupti, subscriber, false, abi::kSuccess, 0};
-  if (wanted && why == nullptr) {
+  if (why == nullptr) {
     const bool called = make_own_call(cupti, subscriber, finalize_at_exit);
     if (g_finalizing.tried && g_finalizing.result == abi::kSuccess) return tell_finalized();
-    why = why_not_finalize(cupti, busy);  // the first graph may have come just now
-    if (why == nullptr) why = called ? "it refused" : "it does not tell of the call in which that is safe";
+    why = why_not_finalize(cupti, unsafe);  // the first graph may have come just now
+    if (why == nullptr)
+      why = called ? "it refused to be finalised" : "it does not tell of the call in which finalising it is safe";
   }
   g_unfollowed.store(true, std::memory_order_release);
   tell_idle(cupti, why);

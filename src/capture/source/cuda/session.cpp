@@ -305,17 +305,40 @@ uint32_t number_of_now();
 
 // In a program that ran before, work goes on while CUPTI is switched. The number of a call of our own separates what
 // was launched before from the rest: CUPTI hands over only some of what is launched while its kinds are switched.
+// The number, or 0.
 constinit bool g_stopped_at_number = false;
 // Without callbacks the call itself has been recorded, and belongs to neither side.
 void define_switch(event::BlockFact fact, uint32_t number) {
   tape::define_fact(kBlocks, fact, g_beside && fact == event::BlockFact::kRecordingStarts ? number + 1 : number);
 }
-void mark_switch(event::BlockFact fact) {
-  if (!tape::attached_late() || (fact == event::BlockFact::kRecordingStarts && !g_stopped_at_number)) return;
+uint32_t mark_switch(event::BlockFact fact) {
+  if (!tape::attached_late() || (fact == event::BlockFact::kRecordingStarts && !g_stopped_at_number)) return 0;
   const uint32_t now = number_of_now();
-  if (now == 0) return;
+  if (now == 0) return 0;
   g_stopped_at_number = fact == event::BlockFact::kRecordingStops;
   define_switch(fact, now);
+  return now;
+}
+
+constinit std::atomic<bool> g_yields{false};  // the session ends because another profiler begins
+
+// Finalising CUPTI waits for all that runs on the device, and the program's calls with it (seen with CUPTI 13.0): for a
+// kernel that ends only when the program tells it to, for ever. True: when CUPTI was switched off in a program that ran
+// before, something was running for long.
+constinit bool g_runs_long = false;
+
+// False if kernels or copies of calls below `number` have not ended after 0.5 s.
+bool wait_for_launched_before(uint32_t number) {
+  constexpr int64_t kPatience = 500'000'000;
+  const int64_t begin = raw_now();
+  g_cupti.flush_all(0);
+  while (incomplete_records_before(number) != 0) {
+    if (raw_now() - begin > kPatience) return false;
+    const timespec moment{0, 200'000};
+    nanosleep(&moment, nullptr);
+    g_cupti.flush_all(0);
+  }
+  return true;
 }
 
 // Makes the kinds that are enabled follow `wanted` (source bits).
@@ -324,8 +347,13 @@ void apply_sources(uint64_t wanted) {
   const uint64_t active = g_active.load(std::memory_order_relaxed);
   if (wanted != active) {
     constexpr uint64_t kOnDevice = tape::source_bit::kDispatch | tape::source_bit::kCopy;
-    if (wanted == 0) mark_switch(event::BlockFact::kRecordingStops);
-    if ((active & ~wanted & kOnDevice) != 0) wait_for_device(50'000'000);
+    const uint32_t number = wanted == 0 ? mark_switch(event::BlockFact::kRecordingStops) : 0;
+    g_runs_long = false;
+    const bool others = g_others_clock || g_yields.load();  // CUPTI is left to them
+    if (number != 0 && (active & kOnDevice) != 0 && !others)
+      g_runs_long = !wait_for_launched_before(number);
+    else if ((active & ~wanted & kOnDevice) != 0)
+      wait_for_device(50'000'000);
     for (const KindOfSource& entry : kKinds) {
       const bool now = (active & entry.source) != 0, then = (wanted & entry.source) != 0;
       if (now != then) switch_kind(entry.kind, then);
@@ -690,8 +718,7 @@ unsigned needed_driver(uint32_t cupti) {
   }
 }
 
-constinit std::atomic<bool> g_yields{false};  // the session ends because another profiler begins
-constinit int g_others_thread_ids = -1;       // what was set before, -1 = nothing was changed
+constinit int g_others_thread_ids = -1;  // what was set before, -1 = nothing was changed
 
 // In a program that ran before.
 void give_back_cupti() {
@@ -703,7 +730,12 @@ void give_back_cupti() {
   else if (g_others_clock || g_yields.load())
     leave_cupti_to_others(g_cupti, g_subscriber);
   else
-    leave_cupti(g_cupti, g_subscriber, g_inside.load() != 0);
+    leave_cupti(g_cupti, g_subscriber,
+                g_inside.load() != 0 ? "a call of tacho's into it has not returned"
+                : g_runs_long
+                    ? "kernels or copies that had been launched 0.5 s before had not ended, and to finalise it "
+                      "would have kept the program's calls waiting for them"
+                    : nullptr);
   forget_own_subscriber();
   g_subscriber = nullptr;
 }
@@ -1133,6 +1165,7 @@ void start_late() {
   g_yields.store(false);
   for (std::atomic<uint32_t>& number : g_counted) number.store(0, std::memory_order_relaxed);  // CUPTI may count anew
   g_stopped_at_number = false;
+  g_runs_long = false;
   g_driver_started = true;  // functions cannot be switched on one by one any more
   forget_buffers();
   if (!do_within(start_late_session, kPatienceToStart))

@@ -5,19 +5,18 @@ usage: attach.py --build BUILD --out FOLDER [SECTION...]
 Programs: eager (a training loop), graphs (a decode loop of graphs), launches (single kernels that take the host's whole time).
 Sections: eager, graphs (attach, leave, again with other options), listen (eager, in a program that listens: no thread is stopped),
 rounds (20 times; losses bit for bit those of an undisturbed run), memory (what of the program's resident memory has grown, by mapping),
-turns (the speed after leaving with --leave-cupti finalized against before, beside a program that nobody attaches to: the two take turns on
-the GPU), idle_turns (the same where CUPTI stays idle, also with graphs),
+launches, eager_speed, graphs_speed (the speed after leaving against before, beside programs that nobody attaches to: attach_speed.py),
 profiler (windows of torch.profiler before, meanwhile and after),
-finalize (--leave-cupti finalized: graphs before, meanwhile and after, and a hundred rounds with four launching threads), facts (what
+finalize (how CUPTI is left: graphs before, meanwhile and after, and a hundred rounds with four launching threads), facts (what
 cuptiFinalize does in a program by itself, without tacho and without verdicts: where graphs break, which clock is left, what idle costs).
 """
 import argparse
+import concurrent.futures
 import csv
 import ctypes
 import itertools
 import io
 import json
-import math
 import mmap
 import os
 import pathlib
@@ -32,12 +31,11 @@ import time
 
 import attach_finalize
 import attach_profiler
+import attach_speed
 
 RAW = getattr(time, "CLOCK_MONOTONIC_RAW", None)
 WARM = 5.0  # seconds of undisturbed work before and after
 HELD = 3.0  # seconds of recording
-TURN = 0.1  # seconds that a program has the GPU in "turns" and "idle_turns"
-TURNS = 100  # of each program, before attaching and after leaving
 
 
 def now():
@@ -178,10 +176,9 @@ class Running:
 
     def __init__(self, kind, library=None, turns=None, number=0, threads=0):
         environment = {**os.environ, "CUBLAS_WORKSPACE_CONFIG": ":4096:8", "ATTACH_THREADS": str(threads)}
-        if turns is not None:  # both on the same two processors, one after the other: another processor may be slower
-            all_cores = sorted(os.sched_getaffinity(0))
-            cores = ",".join(map(str, all_cores[2:4] or all_cores))
-            environment |= {"ATTACH_TURNS": str(turns), "ATTACH_TURN_OF": str(number), "ATTACH_CORES": cores}
+        if turns is not None:
+            cores = sorted(os.sched_getaffinity(0))
+            environment |= {"ATTACH_TURNS": str(turns), "ATTACH_TURN_OF": str(number), "ATTACH_CORES": str(cores[-number % len(cores)])}
         if library is not None:
             environment |= {"ATTACH_LISTEN": str(library), "PYTHONPATH": str(pathlib.Path(__file__).resolve().parents[2] / "python")}
         self.process = subprocess.Popen([sys.executable, pathlib.Path(__file__).resolve(), "--program", kind], text=True, env=environment,
@@ -364,7 +361,7 @@ class Check:
 
     def finalize(self):
         attach_finalize.run_cases(self)
-        self.go_round(100, "0.25", "--leave-cupti", "finalized", threads=3)
+        self.go_round(100, "0.25", threads=3, left="finalized")
 
     def profiler(self):
         attach_profiler.run(self)
@@ -372,11 +369,11 @@ class Check:
     def facts(self):
         attach_finalize.tell_facts(self, self.tacho.parent.parent / "tests" / "device" / "cupti_finalize")
 
-    def go_round(self, number, seconds, *more, threads):
+    def go_round(self, number, seconds, threads, left="", more=()):
         """Attaches again and again. The program's losses stay the same, and each recording has the kernels of its steps."""
         wanted = self.torchs_count("eager")
         program = Running("eager", threads=threads)
-        stopped, lost, left, recorded = [], 0, [], []
+        stopped, lost, states, recorded = [], 0, [], []
         for i in range(number):
             options = (("--kernel-trace",), ("--api-args",), ("--memory-copy-trace",), ())[i % 4]
             file = f"r{i}.tacho"
@@ -385,7 +382,7 @@ class Check:
                 break
             properties = {row["key"]: row["value"] for row in self.rows(file, "SELECT key, value FROM tacho.property")}
             stopped.append(float(properties["attach.threads_stopped_ms"]))
-            left.append(properties.get("cupti.left", ""))
+            states.append(properties.get("cupti.left", ""))
             lost += not self.losses(self.run(self.tacho, "info", file).stdout, file)
             if i % 4 != 2:
                 span = self.rows(file, "SELECT min(start) AS first, max(start + duration) AS last FROM tacho.dispatch WHERE name NOT LIKE '%short%'")[0]
@@ -394,10 +391,10 @@ class Check:
         said = program.end()
         self.say(len(stopped) == number and lost == 0,
                  f"{len(stopped)} of {number} rounds recorded, {lost} with losses; CUPTI was left " +
-                 ", ".join(f"{state} {left.count(state)} times" for state in sorted(set(left))) +
+                 ", ".join(f"{state} {states.count(state)} times" for state in sorted(set(states))) +
                  f"; stopped for {statistics.median(stopped):.1f} ms, at most {max(stopped):.1f} ms")
-        if more:
-            self.say(left.count("finalized") == number, f"CUPTI was finalised in {left.count('finalized')} of {number} rounds")
+        if left:
+            self.say(states.count(left) == number, f"CUPTI was left {left} in {states.count(left)} of {number} rounds")
         counts = list(itertools.chain.from_iterable(self.count_in_steps(facts, said["times"]) for facts in recorded))
         other = [count for count in counts if count != wanted]
         self.say(len(counts) > len(recorded) and not other, f"{len(counts) - len(other)} of {len(counts)} whole steps have torch's {wanted:g} kernels, at their times" +
@@ -415,70 +412,29 @@ class Check:
         self.say(differ is None and len(losses) == len(alone), f"losses of {len(losses)} steps are those of an undisturbed run, bit for bit" if differ is None else
                  f"losses differ from step {differ} of {len(losses)} on: {alone[differ]} undisturbed, {losses[differ]}")
 
-    def turns(self):
-        self.take_turns("launches", 0, attaches=False)  # what the method itself makes of two programs that nobody attaches to
-        self.take_turns("launches", 0.995, left="finalized")
-        self.take_turns("eager", 0.995, left="finalized")
+    def launches(self, number=32):
+        core = max(os.sched_getaffinity(0))
+        start = lambda: attach_speed.Launches(self, core)  # noqa: E731
+        before, after = attach_speed.count_instructions(self, now, "idle", start, "--leave-cupti", "idle")
+        self.say(before < after, "the count tells what an idle CUPTI adds")
+        attach_speed.compare(self, now, [start] * number, 0.995, "finalized")
 
-    def idle_turns(self):
-        self.take_turns("launches", 0)
-        self.take_turns("graphs", 0.9)
+    def eager_speed(self):
+        self.take_turns("eager", 12, 0.995, "finalized")
 
-    def take_turns(self, kind, goal, attaches=True, left="idle"):
-        """What a machine's clocks and caches do in the course of a minute, they do to both programs."""
+    def graphs_speed(self):
+        self.take_turns("graphs", 8, 0.9, "idle")
+
+    def take_turns(self, kind, number, goal, wanted):
+        """Programs that take long to start are started together, each on its own processor, and wait for their turns."""
         path = self.folder / "turns"
         path.write_bytes(b"\0")
         with open(path, "r+b") as file:
             turn = mmap.mmap(file.fileno(), 1)
-        target, control = Running(kind, turns=path, number=1), Running(kind, turns=path, number=2)
-        stretches = []
-
-        def alternate(phase):
-            for i in range(TURNS):
-                for number in (1, 2) if i % 2 == 0 else (2, 1):
-                    turn[0] = number
-                    begin = now()
-                    time.sleep(TURN)
-                    stretches.append((phase, i, number, begin, now()))
-                    turn[0] = 0
-                    time.sleep(0.03)
-        alternate("before")
-        turn[0] = 1
-        attached = self.attach(target, "--duration", 1, "--leave-cupti", left, file="turns.tacho") if attaches else time.sleep(2)
-        turn[0] = 0
-        time.sleep(0.5)
-        alternate("after")
-        said = {1: target.end()["times"], 2: control.end()["times"]}
-        if attaches and attached is None:
-            return
-        if attaches:
-            really = attached["properties"].get("cupti.left")
-            self.say(really == left, f"{kind}: CUPTI was left {really}")
-        ratios = {}
-        for phase in ("before", "after"):
-            logs = []
-            for i in range(4, TURNS):  # the first are warming up
-                fast = {}  # what disturbs a step makes it longer: the fastest tenth tells what the program costs
-                for at_phase, at, number, begin, end in stretches:
-                    if (at_phase, at) == (phase, i):
-                        inside = [b - a for a, b in said[number] if a >= begin + (end - begin) // 5 and b <= end]
-                        fast[number] = sorted(inside)[len(inside) // 10] if inside else math.nan
-                logs.append(math.log(fast[2] / fast[1]))
-            ratios[phase] = logs
-        change = statistics.mean(ratios["after"]) - statistics.mean(ratios["before"])
-        error = 2 * math.sqrt(sum(statistics.variance(logs) / len(logs) for logs in ratios.values()))
-        low, high = math.exp(change - error), math.exp(change + error)
-        interval = f"{math.exp(change):.4f}, with 95 % certainty {low:.4f} to {high:.4f}"
-        if not attaches:
-            print(f"      {kind}, nobody attaches: second half / first, beside a control: {interval}", flush=True)
-            return
-        sentence = f"{kind}, CUPTI {left}: speed after leaving / before, beside a control: {interval} (goal {goal or 'none'}; {TURNS} turns of {TURN} s each)"
-        if low < goal <= high:
-            print("open  " + sentence, flush=True)
-        else:
-            self.say(low >= goal, sentence)
-        self.row(f"{kind} by turns, {left}", "", attached["properties"].get("attach.threads_stopped_ms", "?"), "", "",
-                 f"{math.exp(change):.4f} ({low:.4f} to {high:.4f})", attached["kernels"], attached["properties"].get("attach.attached_ms", "?"))
+        with concurrent.futures.ThreadPoolExecutor(number) as pool:
+            started = list(pool.map(lambda i: Running(kind, turns=path, number=i + 1), range(number)))
+        programs = [attach_speed.Turning(kind, running, turn, i + 1) for i, running in enumerate(started)]
+        attach_speed.compare(self, now, [lambda program=program: program for program in programs], goal, wanted)
 
     @staticmethod
     def mappings(pid):
@@ -534,7 +490,7 @@ def main():
         return program(arguments.program, arguments.steps, arguments.profile)
     with tempfile.TemporaryDirectory() as folder:
         check = Check(arguments.build.resolve(), pathlib.Path(folder))
-        for section in arguments.sections or ("eager", "graphs", "listen", "rounds", "memory", "profiler", "finalize", "turns", "idle_turns"):
+        for section in arguments.sections or ("eager", "graphs", "listen", "rounds", "memory", "profiler", "finalize", "launches", "eager_speed", "graphs_speed"):
             print(f"-- {section}", flush=True)
             try:
                 getattr(check, section)()

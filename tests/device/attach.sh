@@ -2,8 +2,8 @@
 # tacho attach on this machine's NVIDIA GPU: a PyTorch training loop and a decode loop of CUDA graphs that were started without tacho
 # are attached to and left, again and again. Prints times of getting in, speeds before, during and after, memory, and verdicts.
 # Needs a build (TACHO_BUILD, default ../../build) and a Python with a torch for CUDA.
-#   attach.sh [sections...]     those of attach.py; OUT: folder for results (default .)           about twelve minutes; finalize and
-#                               turns take about three and a half each
+#   attach.sh [sections...]     those of attach.py; OUT: folder for results (default .)           about twelve minutes; finalize takes
+#                               three of them, launches two
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=${TACHO_BUILD:-$here/../../build}
@@ -20,9 +20,11 @@ for file in bin/tacho lib/libtacho.so; do
   fi
 done
 cuda=${CUDA_HOME:-/usr/local/cuda}
-if [ ! -e "$build/tests/device/cupti_finalize" ] && [ -x "$cuda/bin/nvcc" ]; then  # for the section facts
-  mkdir -p "$build/tests/device"
-  "$cuda/bin/nvcc" -O2 -arch=native -std=c++17 -I"$cuda/extras/CUPTI/include" -o "$build/tests/device/cupti_finalize" "$here/cupti_finalize.cu" ||
-    echo "attach.sh: nvcc could not build cupti_finalize" >&2
-fi
+for program in cupti_finalize launch_loop; do  # for the sections facts and launches
+  if [ ! -e "$build/tests/device/$program" ] && [ -x "$cuda/bin/nvcc" ]; then
+    mkdir -p "$build/tests/device"
+    "$cuda/bin/nvcc" -O2 -arch=native -std=c++17 -I"$cuda/extras/CUPTI/include" -o "$build/tests/device/$program" "$here/$program.cu" ||
+      echo "attach.sh: nvcc could not build $program" >&2
+  fi
+done
 exec python3 "$here/attach.py" --build "$build" --out "$out" "$@"

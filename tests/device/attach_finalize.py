@@ -1,4 +1,4 @@
-"""`tacho attach --leave-cupti finalized` in PyTorch programs with CUDA graphs on a GPU: the cases of attach.py's section "finalize".
+"""How `tacho attach` leaves CUPTI in PyTorch programs with CUDA graphs on a GPU: the cases of attach.py's section "finalize".
 
 usage: attach_finalize.py --program     the program: launches single kernels all the time, and does what lines of its input say
 A line is a command and the name of a graph: "make g", "launch g", "destroy g", "profile", "sleep". The answer is "right", or what is wrong.
@@ -26,7 +26,7 @@ CASES = {
     "a graph launched meanwhile": (["make g"], ["launch g"], ["launch g"], "idle", "idle"),
     "a graph made, launched and destroyed meanwhile": ([], ["make g", "launch g", "destroy g"], ["make h", "launch h"], "idle", "idle"),
     "a graph made after": ([], [], ["make g", "launch g"], "finalized", "finalized"),
-    "a kernel of two seconds in flight at the end": ([], ["sleep"], [], "finalized", "finalized"),
+    "a kernel of two seconds in flight at the end": ([], ["sleep"], [], "idle", "idle"),
     "PyTorch's profiler after": ([], [], ["profile", "make g", "launch g"], "finalized", "to another profiler"),
     "PyTorch's profiler before": (["profile"], [], ["profile"], "to another profiler", "to another profiler"),
 }
@@ -56,6 +56,17 @@ FACTS = {
     "four threads": f"threads rate {BEGIN} rate off rate finalize rate rounds rate stop",
     "four threads, idle": f"threads rate {BEGIN} off unsubscribe rate stop",
     "four threads, finalised at once": f"threads {BEGIN} off finalize-now rate {BEGIN} off finalize-now rate stop",
+    "a graph made meanwhile, recorded by a second session": f"{BEGIN} number capture instantiate off unsubscribe launch subscribe number kinds single launch number off unsubscribe",
+    "a long kernel from before": f"threads rate long {BEGIN} longest {END} longest stop",
+    "a long kernel from meanwhile": f"threads rate {BEGIN} long off longest finalize longest stop",
+    "a long kernel from after the kinds": f"threads rate {BEGIN} off long longest finalize longest stop",
+    "no long kernel": f"threads rate {BEGIN} longest off longest finalize longest stop",
+    "a long kernel, left idle": f"threads rate {BEGIN} long off longest unsubscribe longest stop",
+    "numbers where nobody was": "threads subscribe number number kinds number off number",
+    "numbers where somebody was": f"{BEGIN} single off unsubscribe single subscribe number",
+    "numbers where somebody subscribed": "subscribe number single number unsubscribe subscribe number",
+    "numbers where somebody had records": "kinds single off subscribe number",
+    "numbers where somebody was and finalised": f"{BEGIN} single number {END} subscribe number",
     "nobody was here": "known",
     "somebody was here": f"{BEGIN} single off unsubscribe known",
     "somebody was here and finalised": f"{BEGIN} single {END} known",
@@ -168,8 +179,7 @@ class Talking:
 
 def left_after(check, program, file, during):
     """Attaches once; how CUPTI was left, and what went wrong."""
-    tacho = subprocess.Popen([check.tacho, "attach", str(program.pid), "-q", "--overwrite", "-o", file, "--duration", str(HELD), "--leave-cupti", "finalized"],
-                             cwd=check.folder, text=True, stderr=subprocess.PIPE)
+    tacho = subprocess.Popen([check.tacho, "attach", str(program.pid), "-q", "--overwrite", "-o", file, "--duration", str(HELD)], cwd=check.folder, text=True, stderr=subprocess.PIPE)
     time.sleep(HELD / 2)
     program.tell(during)
     said = tacho.communicate(timeout=60)[1]
@@ -177,11 +187,14 @@ def left_after(check, program, file, during):
         program.wrong.append(f"tacho attach: exit code {tacho.returncode}: {said.strip()[-300:]}")
         return None, ""
     left = [row["value"] for row in check.rows(file, "SELECT value FROM tacho.property WHERE key = 'cupti.left'")]
-    kernels = int(check.rows(file, "SELECT count(*) AS number FROM tacho.dispatch")[0]["number"])
+    kernels, launches = (int(check.rows(file, f"SELECT count(*) AS number FROM tacho.{what}")[0]["number"])
+                         for what in ("dispatch", "api WHERE name LIKE 'cudaLaunchKernel%'"))
     info = check.run(check.tacho, "info", file).stdout
     told = next((line.strip() for line in info.splitlines() if "CUPTI was finalised" in line or "CUPTI stays" in line), "")
+    told = f"{kernels} kernels, {launches} launches: {told}"
     if left and kernels == 0:
         program.wrong.append("no kernel was recorded")
+        print(info, flush=True)
     if "nothing was lost" not in info and "sleep" not in during:  # a kernel that has not ended when tacho leaves is lost, as the trace says
         program.wrong.append("something was lost")
     return (left or [""])[0], told

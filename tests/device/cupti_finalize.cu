@@ -6,6 +6,9 @@
 //   off unsubscribe            the same backwards, the records handed over
 //   finalize finalize-now      unsubscribes and finalises: at the end of a call of its own, or right now
 //   threads rate stop          four threads launch all the time; microseconds a launch; they end, and their sums are right or wrong
+//   long           a kernel of two seconds on a stream of its own       longest   the longest time since the last one, or since the
+//                  threads began, in which one of the threads did not come from 64 launches to the next
+//   number         CUPTI's number (correlation) of a call of its own
 //   rounds         fifty times subscribe, kinds, off, finalize
 //   clock          CUPTI's time less CLOCK_MONOTONIC_RAW and CLOCK_REALTIME
 //   known          what CUPTI answers to calls that need no subscriber: whether it tells that somebody was here before
@@ -29,6 +32,15 @@ namespace {
 
 __global__ void count(unsigned* sum) {
   *sum += 1;
+}
+__device__ unsigned long long gpu_now() {
+  unsigned long long now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+__global__ void last(unsigned long long ns) {
+  const unsigned long long begin = gpu_now();
+  while (gpu_now() - begin < ns) continue;
 }
 
 struct Work {
@@ -119,8 +131,10 @@ void* function(const char* name) {
 #define CUPTI(name) reinterpret_cast<decltype(&name)>(function(#name))
 
 std::atomic<uint64_t> g_kernels{0}, g_graph_kernels{0}, g_odd{0};
-uint64_t g_begin = 0;  // of the records, by CUPTI's clock
-std::atomic<pthread_t> g_finalizes{0};
+unsigned g_least = ~0u, g_most = 0;  // of kernels' correlations
+uint64_t g_begin = 0;                // of the records, by CUPTI's clock
+std::atomic<pthread_t> g_finalizes{0}, g_asks{0};
+unsigned g_number = 0;
 int g_unsubscribed = -1, g_finalized = -1;
 
 uint64_t CUPTIAPI time_of_ours() {
@@ -143,6 +157,8 @@ void CUPTIAPI completed(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t val
       const auto* const kernel = reinterpret_cast<const CUpti_ActivityKernel9*>(record);
       ++g_kernels;
       g_graph_kernels += kernel->graphNodeId != 0;
+      if (kernel->correlationId < g_least) g_least = kernel->correlationId;
+      if (kernel->correlationId > g_most) g_most = kernel->correlationId;
       g_odd += kernel->start < g_begin || kernel->end < kernel->start || kernel->end > time_of_cupti();
     }
   free(buffer);
@@ -152,8 +168,24 @@ void finalize_now() {
   g_finalized = CUPTI(cuptiFinalize)();
 }
 void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId, const void* data) {
-  if (domain != CUPTI_CB_DOMAIN_DRIVER_API || g_finalizes.load() != pthread_self()) return;
-  if (static_cast<const CUpti_CallbackData*>(data)->callbackSite == CUPTI_API_EXIT) finalize_now();
+  if (domain != CUPTI_CB_DOMAIN_DRIVER_API) return;
+  const auto* const call = static_cast<const CUpti_CallbackData*>(data);
+  if (g_asks.load() == pthread_self()) g_number = call->correlationId;
+  if (g_finalizes.load() == pthread_self() && call->callbackSite == CUPTI_API_EXIT) finalize_now();
+}
+// A call of the driver's that CUPTI tells of, while `whose` names this thread.
+void make_own_call(std::atomic<pthread_t>& whose) {
+  CUPTI(cuptiEnableCallback)(1, g_subscriber, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuDriverGetVersion);
+  const auto version = reinterpret_cast<int (*)(int*)>(dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuDriverGetVersion"));
+  int number = 0;
+  whose = pthread_self();
+  version(&number);
+  whose = 0;
+}
+void tell_number() {
+  g_number = 0;
+  make_own_call(g_asks);
+  printf("number %u; ", g_number);
 }
 void subscribe() {
   say("subscribe", CUPTI(cuptiSubscribe)(&g_subscriber, reinterpret_cast<CUpti_CallbackFunc>(on_callback), nullptr));
@@ -164,6 +196,8 @@ constexpr CUpti_ActivityKind kKinds[] = {
     CUPTI_ACTIVITY_KIND_MEMORY2, CUPTI_ACTIVITY_KIND_OVERHEAD};
 void kinds() {
   g_kernels = g_graph_kernels = g_odd = 0;
+  g_least = ~0u;
+  g_most = 0;
   g_begin = time_of_cupti();
   say("callbacks", CUPTI(cuptiActivityRegisterCallbacks)(requested, completed));
   for (const CUpti_ActivityKind kind : kKinds) say("enable", CUPTI(cuptiActivityEnable)(kind));
@@ -180,12 +214,7 @@ void finalize(bool at_once) {
   if (at_once) {
     finalize_now();
   } else {
-    CUPTI(cuptiEnableCallback)(1, g_subscriber, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuDriverGetVersion);
-    const auto version = reinterpret_cast<int (*)(int*)>(dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuDriverGetVersion"));
-    int number = 0;
-    g_finalizes = pthread_self();
-    version(&number);
-    g_finalizes = 0;
+    make_own_call(g_finalizes);
   }
   if (g_unsubscribed != 0 || g_finalized != 0) say("finalize", "it was refused or not called");
   printf("finalised in %.1f ms; ", static_cast<double>(clock_ns(CLOCK_MONOTONIC_RAW) - begin) * 1e-6);
@@ -210,17 +239,25 @@ void tell_known() {
 
 std::atomic<bool> g_stop{false};
 std::atomic<uint64_t> g_launches{0};
+std::atomic<int64_t> g_longest{0};
+cudaStream_t g_long_stream = nullptr;
 std::vector<std::thread> g_threads;
 Work g_works[4];
 
 void start_threads() {
+  cudaStreamCreateWithFlags(&g_long_stream, cudaStreamNonBlocking);
+  last<<<1, 1, 0, g_long_stream>>>(0);  // the first launch loads it
+  cudaStreamSynchronize(g_long_stream);
   for (Work& work : g_works) {
     work.create();
     g_threads.emplace_back([&work] {
       while (!g_stop) {
+        const int64_t begin = clock_ns(CLOCK_MONOTONIC_RAW);
         for (int i = 0; i < 64; ++i) work.launch();
         g_launches += 64;
         cudaStreamSynchronize(work.stream);
+        const int64_t ns = clock_ns(CLOCK_MONOTONIC_RAW) - begin;
+        for (int64_t most = g_longest; ns > most && !g_longest.compare_exchange_weak(most, ns);) continue;
       }
     });
   }
@@ -232,6 +269,13 @@ void tell_rate() {
   usleep(1'000'000);
   printf("%.3f us a launch; ",
          static_cast<double>(clock_ns(CLOCK_MONOTONIC_RAW) - begin) * 1e-3 / static_cast<double>(g_launches - before));
+}
+void tell_longest() {
+  usleep(100'000);
+  printf("a thread took %.1f ms at most; ", static_cast<double>(g_longest.exchange(0)) * 1e-6);
+}
+void launch_long() {
+  last<<<1, 1, 0, g_long_stream>>>(2'000'000'000);
 }
 void stop_threads() {
   g_stop = true;
@@ -266,6 +310,7 @@ int main(int argc, char** argv) {
       {"off",
        [] {
          off();
+         if (g_kernels != 0) printf("calls %u to %u: ", g_least, g_most);
          printf("%llu kernels recorded, %llu of graphs, %llu at a time at which they cannot have been; ",
                 static_cast<unsigned long long>(g_kernels.load()),
                 static_cast<unsigned long long>(g_graph_kernels.load()), static_cast<unsigned long long>(g_odd.load()));
@@ -278,6 +323,9 @@ int main(int argc, char** argv) {
       {"threads", start_threads},
       {"rate", tell_rate},
       {"stop", stop_threads},
+      {"longest", tell_longest},
+      {"long", launch_long},
+      {"number", tell_number},
       {"rounds", go_round},
   };
   setvbuf(stdout, nullptr, _IONBF, 0);  // some cases end the process

@@ -171,6 +171,17 @@ class Leaving(Live):
             self.assertIn("an earlier attach left it idle", self.attach_finalizing(program))
             self.ends(program, 1)
 
+    def test_calls_that_cupti_no_longer_counts(self):
+        """After graphs in an earlier attach: the kernels are there, and what lacks is told."""
+        program = self.start_live(more={"FAKE_CUPTI_STOPS_COUNTING": "1"})
+        self.assertIn("the first call of graphs", self.attach_finalizing(program, lambda: self.graph(program)))
+        self.attach_finalizing(program)
+        kernels = int(self.query("SELECT count(*) FROM tacho.dispatch WHERE correlation = 0")[0][0])
+        self.assertGreater(kernels, 20)
+        self.assertLess(self.calls("api", "cudaLaunchKernel", "a.tacho"), 3)
+        self.assertIn(f"{kernels} kernels came without the number of a call", " ".join(self.run_command(TACHO, "info", "a.tacho").stdout.decode().split()))
+        self.ends(program, 0)
+
     def test_graphs_while_tacho_is_away(self):
         """They are none of CUPTI's business where it was finalised, and those of one that was left idle nobody has followed."""
         program = self.start_live()

@@ -333,6 +333,16 @@ bool CuptiDecoder::paused(uint64_t correlation) const {
   return after != windows_.begin() && !(after - 1)->second;
 }
 
+// CUPTI 13.0 no longer counts the calls of a program that made or launched graphs in an earlier attach: the kernels of
+// a thread have the number of its last call before this one. Each call launches one kernel.
+bool CuptiDecoder::is_numberless(uint64_t correlation) {
+  constexpr size_t kMost = 4096;  // threads, and kernels that were in flight when tacho came
+  if (correlation >= late_begin_ || windows_.empty() || !paused(correlation)) return false;
+  if (std::find(left_out_calls_.begin(), left_out_calls_.end(), correlation) != left_out_calls_.end()) return true;
+  if (left_out_calls_.size() < kMost) left_out_calls_.push_back(correlation);
+  return false;
+}
+
 bool CuptiDecoder::leaves_out(uint64_t correlation) {
   if (windows_.empty() || !paused(correlation)) return false;
   if (correlation < late_begin_) ++facts_.before_attach;
@@ -610,10 +620,15 @@ void CuptiDecoder::api(const std::byte* record, bool driver, uint32_t block_tid)
 void CuptiDecoder::kernel(const std::byte* record, uint32_t size) {
   namespace f = cupti::kernel;
   const uint64_t graph_node = f::graph_node.read(record, size);
-  const uint64_t correlation = widen(f::correlation.read(record, size));
-  if (leaves_out(correlation)) return;
+  uint64_t correlation = widen(f::correlation.read(record, size));
+  const bool numberless = graph_node == 0 && f::start.read(record, size) != 0 && is_numberless(correlation);
+  if (!numberless && leaves_out(correlation)) return;
+  if (numberless) {
+    ++facts_.numberless;
+    correlation = 0;
+  }
   newest_kernel_ = std::max(newest_kernel_, correlation);
-  if (graph_node == 0 && f::device_launched.read(record, size) == 0) {
+  if (!numberless && graph_node == 0 && f::device_launched.read(record, size) == 0) {
     ++facts_.kernels;
     // Without API records (not traced) kernels wait for nothing; at the start the first call is merely not there yet.
     if (api_seen_ || unmatched_.size() < 4096) match(correlation, kKernelSide);
@@ -1124,6 +1139,12 @@ void CuptiDecoder::finish() {
                    fmt::format("{} launch{} {}", count, count == 1 ? "" : "es", what));
   };
   tell(facts_.before_attach, "from before tacho attached left records, which are not in this trace");
+  if (facts_.numberless != 0)
+    writer_.note(process_.row(), event::NoteSeverity::kWarning,
+                 fmt::format("{} came without the number of a call, and the program's calls are not in this trace: "
+                             "CUPTI up to 13.0 does not count the calls of a program that made or launched CUDA graphs "
+                             "in an earlier attach",
+                             how_many(facts_.numberless, "kernel", "kernels")));
   tell(facts_.after_leaving, "had not ended on the device when tacho left, and are not in this trace");
   if (facts_.without_time != 0)
     writer_.note(process_.row(), event::NoteSeverity::kWarning,

@@ -38,7 +38,7 @@ struct CuptiFacts {
   int64_t graph_spans = 0;   // records of whole graph launches (--graph-trace graph)
   int64_t without_time = 0;  // device work without times from CUPTI
   // In a program that tacho attached to: work launched before, and work that had not ended when tacho left
-  int64_t before_attach = 0, after_leaving = 0;
+  int64_t before_attach = 0, after_leaving = 0, numberless = 0;
   int64_t in_flight = 0;  // device work unfinished when the process ended
   int64_t records = 0;
 };
@@ -120,6 +120,7 @@ class CuptiDecoder : public BlockDecoder {
   bool paused(uint64_t correlation) const;
   uint64_t widen(uint32_t correlation);
   bool leaves_out(uint64_t correlation);
+  bool is_numberless(uint64_t correlation);
   int64_t device_row(uint32_t device);
   int64_t device_of_context(uint32_t context);
   int64_t stream_track(uint32_t device, uint32_t context, uint32_t stream);
@@ -195,7 +196,8 @@ class CuptiDecoder : public BlockDecoder {
   // Launching calls and kernel records that wait for their counterpart, by correlation: the call's start, or
   // kKernelSide.
   tsl::robin_map<uint64_t, int64_t> unmatched_;
-  uint64_t late_begin_ = 0;  // the first call's number after tacho attached; 0 = it started the program
+  uint64_t late_begin_ = 0;               // the first call's number after tacho attached; 0 = it started the program
+  std::vector<uint64_t> left_out_calls_;  // of kernels from before
   uint64_t newest_kernel_ = 0;
   bool matching_ = true;  // false: gave up for lack of memory
   std::vector<std::pair<uint64_t, bool>>

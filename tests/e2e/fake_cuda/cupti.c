@@ -106,6 +106,10 @@ static int g_tells_launches, g_tells_graphs, g_tells_instantiations;
 /* Finalising: a graph that was launched while CUPTI was there is broken then. (Driver 580 breaks only those that were
  * launched while kinds were on and again while they were off.) It waits for the device, and the program with it. */
 static uint64_t g_runs_until;
+/* As CUPTI 13.0, with FAKE_CUPTI_STOPS_COUNTING: it no longer counts and records the calls of a program whose graphs it
+ * has seen and in which it was left idle. */
+static int g_stuck;
+static __thread uint32_t t_last_number;
 static unsigned g_held_up; /* ms in which finalising kept the program's calls waiting */
 static int g_here, g_graph_bound, g_graph_broken, g_finalized, g_wrong;
 static __thread int t_at_exit; /* of a call of the driver's, in its callback */
@@ -370,6 +374,7 @@ EXPORT int cuptiUnsubscribe(void* subscriber) {
   }
 #endif
   if (subscriber != &g_subscribed) return 1;
+  g_stuck = g_graph_bound && getenv("FAKE_CUPTI_STOPS_COUNTING") != NULL;
   g_subscribed = 0;
   g_callback = NULL;
   g_tells_launches = g_tells_graphs = g_tells_instantiations = 0;
@@ -568,7 +573,8 @@ EXPORT void fake_start(void) {
   pthread_mutex_unlock(&g_lock);
 }
 static void launch_until(const char* name, uint64_t until) {
-  const uint32_t correlation = next_number(g_tells_launches);
+  const uint32_t correlation = g_stuck ? t_last_number : next_number(g_tells_launches);
+  t_last_number = correlation;
   tell(0, correlation);
   pthread_mutex_lock(&g_lock);
   const uint64_t start = now();
@@ -584,7 +590,7 @@ static void launch_until(const char* name, uint64_t until) {
     g_waiting[g_waiting_count].until = until;
     g_waiting[g_waiting_count++].record = at;
   }
-  if ((g_enabled >> 5 & 1) && (at = space(5))) {
+  if (!g_stuck && (g_enabled >> 5 & 1) && (at = space(5))) {
     PUT(uint32_t, 4, 211);
     PUT(uint64_t, 8, start);
     PUT(uint64_t, 16, now());

@@ -1,4 +1,5 @@
 """tacho attach to HIP programs that run on the bed: exactly the work that the driver did meanwhile, and results as alone."""
+import bisect
 import os
 import pathlib
 import re
@@ -160,6 +161,13 @@ class Hsa(Attach):
                 found.append(read(table, int.from_bytes(read(table + 4, 4), "little")))
         return found
 
+    def of_the_ledger(self, rows, kernels):
+        """Every row is a kernel that the driver ran."""
+        times = {name: sorted((kernel.start, kernel.end - kernel.start) for kernel in kernels if kernel.name == name) for name in ("mix", "step")}
+        for name, start, end, *_ in rows:
+            near = times[name][bisect.bisect(times[name], (start - 100_000,)):bisect.bisect(times[name], (start + 100_000,))]
+            self.assertTrue(any(abs(end - start - length) < 1_000 for _, length in near), (name, start, end))
+
     def of_old_queues(self):
         """What the trace says of queues from before: how many there were, dispatches with times and without."""
         told = [re.findall(r"\d+", text) for severity, text in self.query("SELECT severity, text FROM note") if "HSA queues had been made before" in text]
@@ -198,10 +206,7 @@ class Hsa(Attach):
         self.assertGreaterEqual(untimed, 3 * 600 // 7 - 3)
         self.assertEqual({row[0] for row in rows}, {"step"})
         self.assertGreater(len(rows), timed)
-        # Those that are there are the driver's.
-        steps = {(kernel.start // 1000, kernel.end - kernel.start) for kernel in self.ledger().kernels if kernel.name == "step"}
-        near = lambda row: any((row[1] // 1000 + at, length) in steps for at in range(-100, 101) for length in range(row[2] - row[1] - 1000, row[2] - row[1] + 1001, 10))  # noqa: E731
-        self.assertTrue(all(near(row) for row in rows[:20]))
+        self.of_the_ledger(rows, self.ledger().kernels)
 
     def test_calls_of_hsa(self):
         program = self.hsa("1000")
@@ -247,7 +252,52 @@ class Hsa(Attach):
         self.end(program)
         self.same_as_ledger()
 
-    def test_filter_and_children_of_the_past(self):
+    def test_threads_that_share_a_queue(self):
+        program, stays = self.hsa("0", "threads"), []
+        for _ in range(10):
+            self.attach(program, "--for-launches", "1000")
+            stays.append(self.dispatches())
+            lost = sum(count for _, count in self.rows_lost())
+            self.assertIn(len(stays[-1]) + lost, (1000, 1001), self.losses())
+            self.assertLessEqual(lost, 10, self.losses())
+        self.end(program)
+        kernels = self.ledger().kernels
+        self.of_the_ledger([row for rows in stays for row in rows], kernels)
+        for rows in stays:
+            # Between the first and the last that tacho saw, the driver ran those, and what others launched as tacho came and left.
+            first, last = min(row[1] for row in rows), max(row[2] for row in rows)
+            ran = sum(kernel.start > first - 50_000 and kernel.end < last + 50_000 for kernel in kernels)
+            self.assertTrue(0 <= ran - len(rows) <= 20, (ran, len(rows)))
+
+    def test_tacho_is_killed_and_the_program_forks(self):
+        program = self.hsa("500", "fork")
+        before = self.tables(program.pid)
+        tacho = subprocess.Popen([TACHO, "attach", str(program.pid), "-q", "-o", "t.tacho"], cwd=self.folder, stderr=subprocess.PIPE)
+        self.addCleanup(tacho.stderr.close)
+        until = time.monotonic() + 20
+        while self.tables(program.pid) == before and time.monotonic() < until:
+            time.sleep(0.05)
+        self.assertNotEqual(self.tables(program.pid), before)
+        second = self.run_command(TACHO, "attach", program.pid, "-q", "-o", "second.tacho", "--duration", "1", code=1)
+        self.assertIn("another tacho is attached to it", second.stderr.decode())
+        program.send_signal(signal.SIGUSR1)
+        children = pathlib.Path(f"/proc/{program.pid}/task/{program.pid}/children")
+        while not children.read_text().strip():
+            time.sleep(0.05)
+        child = int(children.read_text().split()[0])
+        self.addCleanup(os.kill, child, signal.SIGKILL)
+        time.sleep(0.3)
+        self.assertEqual(self.tables(child), before)
+        tacho.kill()
+        tacho.wait()
+        while self.tables(program.pid) != before and time.monotonic() < until:
+            time.sleep(0.05)
+        self.assertEqual(self.tables(program.pid), before)
+        self.attach(program, "--for-launches", "60")
+        self.assertIn(len(self.dispatches()), (60, 61))
+        self.end(program)
+
+    def test_filters(self):
         program = self.hsa("500")
         self.attach(program, "--for-launches", "60", "--kernel-exclude", "mix")
         self.assertEqual({row[0] for row in self.dispatches()}, {"step"})

@@ -1,9 +1,11 @@
 // HSA without HIP, for `tacho attach`: works until it is told to end (SIGTERM), with the kernels of attach.hip. Each round
 // runs `mix` on a queue that is as old as the program and `step` on one that is made anew every 20 rounds, and copies 64 KiB
 // to the GPU. Prints "ready" when all is made and, at its end, the number of rounds and what they computed.
-//   hsa_attach CODE_OBJECT [PAUSE IN US] [bare] [shared] [again] [idle]
+//   hsa_attach CODE_OBJECT [PAUSE IN US] [bare] [shared] [again] [idle] [threads] [fork]
 // bare: of `step` three more without a signal of their own, on both queues; shared: twice `mix` with one signal; again: as if
-// a part of the program began and ended its use of HSA, every 100 rounds; idle: HSA is started by the first SIGUSR1 only.
+// a part of the program began and ended its use of HSA, every 100 rounds; idle: HSA is started by the first SIGUSR1 only; threads: three more
+// run `step` on the old queue without a pause, each with a signal of its own that it makes and destroys; fork: SIGUSR1 forks
+// a child that sleeps for a minute.
 #include <fcntl.h>
 #include <hsa/hsa.h>
 #include <hsa/hsa_ext_amd.h>
@@ -14,6 +16,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
+#include <vector>
 
 #define HSA(call)                                  \
   do {                                             \
@@ -28,16 +32,20 @@
 static void mix_item(uint32_t at, uint32_t* out, uint32_t size, uint32_t round) {
   if (at < size) out[at] = out[at] * 31 + at + round;
 }
-static uint32_t stepped(uint32_t value) { return value * 17 + 3; }
+static uint32_t stepped(uint32_t value) {
+  return value * 17 + 3;
+}
 struct MixArguments {
   uint32_t *out, size, round;
 };
-extern "C" __attribute__((visibility("default"), used)) void bed_mix(const hsa_kernel_dispatch_packet_t* packet, const void* block) {
+extern "C" __attribute__((visibility("default"), used)) void bed_mix(const hsa_kernel_dispatch_packet_t* packet,
+                                                                     const void* block) {
   MixArguments given;
   memcpy(&given, block, sizeof given);
   for (uint32_t at = 0; at < packet->grid_size_x; ++at) mix_item(at, given.out, given.size, given.round);
 }
-extern "C" __attribute__((visibility("default"), used)) void bed_step(const hsa_kernel_dispatch_packet_t*, const void* block) {
+extern "C" __attribute__((visibility("default"), used)) void bed_step(const hsa_kernel_dispatch_packet_t*,
+                                                                      const void* block) {
   uint32_t* out = nullptr;
   memcpy(&out, block, sizeof out);
   out[0] = stepped(out[0]);
@@ -100,7 +108,7 @@ struct Machine {  // what a runtime's start makes
   hsa_signal_t done, other;
   uint64_t mix = 0, step = 0;
   char* host = nullptr;     // arguments; what is copied
-  uint32_t *out = nullptr;  // what mix computes; behind it, what step does on the old and on the fresh queue
+  uint32_t* out = nullptr;  // what mix computes; behind it, what step does on the old and on the fresh queue
   void* device = nullptr;
 };
 
@@ -118,7 +126,8 @@ static void start(Machine& machine, const char* code) {
   hsa_code_object_reader_t reader;
   const int file = open(code, O_RDONLY);
   HSA(hsa_code_object_reader_create_from_file(file, &reader));
-  HSA(hsa_executable_create_alt(HSA_PROFILE_FULL, HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, nullptr, &machine.executable));
+  HSA(hsa_executable_create_alt(HSA_PROFILE_FULL, HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, nullptr,
+                                &machine.executable));
   HSA(hsa_executable_load_agent_code_object(machine.executable, g_gpu, reader, nullptr, nullptr));
   HSA(hsa_executable_freeze(machine.executable, nullptr));
   HSA(hsa_code_object_reader_destroy(reader));
@@ -150,6 +159,24 @@ static void end(Machine& machine) {
   HSA(hsa_shut_down());
 }
 
+// Launches `step` on the old queue until the program is to end. Returns what it must have computed.
+static void keep_stepping(Machine& machine, uint32_t number, uint32_t& expected) {
+  uint32_t* const counted = machine.out + kSize + 16 * (number + 1);
+  char* const arguments = machine.host + 1024 + 256 * number;
+  memcpy(arguments, &counted, sizeof counted);
+  while (g_stop == 0) {
+    hsa_signal_t done;
+    HSA(hsa_signal_create(1, 0, nullptr, &done));
+    for (int i = 0; i < 50 && g_stop == 0; ++i) {
+      hsa_signal_store_relaxed(done, 1);
+      launch(machine.old, machine.step, 64, arguments, done);
+      wait(done);
+      expected = stepped(expected);
+    }
+    HSA(hsa_signal_destroy(done));
+  }
+}
+
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   const int pause = argc > 2 ? atoi(argv[2]) : 1000;
@@ -172,8 +199,18 @@ int main(int argc, char** argv) {
   fflush(stdout);
   static uint32_t expected[kSize] = {};
   uint32_t steps[2] = {};
-  uint32_t round = 0;
+  uint32_t round = 0, stepped_by[3] = {};
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; given("threads") && i < 3; ++i)
+    threads.emplace_back([&machine, &stepped_by, i] { keep_stepping(machine, i, stepped_by[i]); });
   for (; g_stop == 0; ++round) {
+    if (given("fork") && g_start != 0) {
+      g_start = 0;
+      if (fork() == 0) {
+        sleep(60);
+        _exit(0);
+      }
+    }
     if (again && round % 100 == 99) {
       HSA(hsa_init());
       HSA(hsa_shut_down());
@@ -217,6 +254,7 @@ int main(int argc, char** argv) {
     wait(machine.done);
     if (pause != 0) usleep(static_cast<useconds_t>(pause));
   }
+  for (std::thread& thread : threads) thread.join();
   // Behind everything on the old queue.
   uint32_t* const counted = machine.out + kSize;
   memcpy(machine.host + 256, &counted, sizeof counted);
@@ -224,7 +262,10 @@ int main(int argc, char** argv) {
   launch(machine.old, machine.step, 64, machine.host + 256, machine.done);
   steps[0] = stepped(steps[0]);
   wait(machine.done);
-  const bool right = memcmp(expected, machine.out, sizeof expected) == 0 && machine.out[kSize] == steps[0] && machine.out[kSize + 1] == steps[1];
+  bool right = true;
+  for (uint32_t i = 0; i < 3; ++i) right = right && machine.out[kSize + 16 * (i + 1)] == stepped_by[i];
+  right = right && memcmp(expected, machine.out, sizeof expected) == 0 && machine.out[kSize] == steps[0] &&
+          machine.out[kSize + 1] == steps[1];
   printf("%u rounds: %s\n", round, right ? "right" : "wrong");
   end(machine);
   return 0;

@@ -30,8 +30,8 @@ Known*& bucket(uint64_t address) {
   return g_known[static_cast<uint32_t>(address * 0x9e3779b97f4a7c15ull >> 40) % kBuckets];
 }
 
-// Memory that no known GPU owns belongs to the processor.
-uint32_t owner_of(uint64_t address) {
+// The agent that owns the memory; 0 when the runtime does not know it.
+hsa::Agent agent_of(uint64_t address) {
   hsa::PointerInfo info{};
   info.size = sizeof info;
   if (g_runtime.amd.hsa_amd_pointer_info == nullptr ||
@@ -40,7 +40,13 @@ uint32_t owner_of(uint64_t address) {
                              static_cast<hsa::Agent**>(nullptr)) != hsa::kSuccess ||
       info.type == 0)
     return 0;
-  const HsaDevice* const device = device_of(info.owner);
+  return info.owner;
+}
+
+// Memory that no known GPU owns belongs to the processor.
+uint32_t owner_of(uint64_t address) {
+  const hsa::Agent agent = agent_of(address);
+  const HsaDevice* const device = agent != 0 ? device_of(agent) : nullptr;
   return device != nullptr ? device->number : 0;
 }
 
@@ -94,6 +100,11 @@ hsa::Status release(void* function, void* at) {
 }
 
 }  // namespace
+
+bool is_of_the_host(const void* address) {
+  const hsa::Agent agent = agent_of(reinterpret_cast<uint64_t>(address));
+  return agent != 0 && device_of(agent) == nullptr;
+}
 
 void keep_allocation(uint64_t address, const TrackedAllocation& allocation) {
   const Guard lock(g_known_lock);

@@ -115,11 +115,12 @@ bool completed(int64_t, void* data) {
 }
 
 // Prepares the record of a copy; nullptr when it is not to be recorded.
-Copy* prepare(hsa::Agent to, hsa::Agent from, size_t bytes, hsa::Signal completion) {
+Copy* prepare(const void* to_address, hsa::Agent to, const void* from_address, hsa::Agent from, size_t bytes,
+              hsa::Signal completion) {
   const uint32_t graph_node = next_graph_node();
   if (!active() || !tape::enabled(tape::source_bit::kCopy)) return nullptr;
-  const HsaDevice* const target = device_of(to);
-  const HsaDevice* const source = device_of(from);
+  const HsaDevice* target = device_of(to);
+  const HsaDevice* source = device_of(from);
   if (target == nullptr && source == nullptr) return nullptr;  // from host to host
   Copy* const copy = take();
   if (copy == nullptr) {
@@ -127,11 +128,17 @@ Copy* prepare(hsa::Agent to, hsa::Agent from, size_t bytes, hsa::Signal completi
     return nullptr;
   }
   using Direction = event::CopyDirection;
+  const HsaDevice& where = source != nullptr ? *source : *target;
+  // A program may name the GPU for both ends, also of memory that is the host's (OpenMP's offloading does).
+  if (source == target) {
+    if (is_of_the_host(to_address)) target = nullptr;
+    if (is_of_the_host(from_address)) source = nullptr;
+    if (target == source) target = source = &where;  // nobody knows better
+  }
   copy->direction = source == nullptr   ? Direction::kHostToDevice
                     : target == nullptr ? Direction::kDeviceToHost
                     : target == source  ? Direction::kDeviceToDevice
                                         : Direction::kPeerToPeer;
-  const HsaDevice& where = source != nullptr ? *source : *target;
   copy->queue = queue_of_stream(where.copies, where.number, 0, open_stream());
   copy->graph_node = graph_node;
   copy->peer = source != nullptr && target != nullptr && source != target ? target->copies : 0;
@@ -183,7 +190,7 @@ void end_copies(event::LossReason reason) {
 
 hsa::Status async_copy(void* to, hsa::Agent to_agent, const void* from, hsa::Agent from_agent, size_t bytes,
                        uint32_t count, const hsa::Signal* wait_for, hsa::Signal completion) {
-  Copy* const copy = prepare(to_agent, from_agent, bytes, completion);
+  Copy* const copy = prepare(to, to_agent, from, from_agent, bytes, completion);
   const hsa::Status status =
       call<sig::AsyncCopy>(g_runtime.amd.hsa_amd_memory_async_copy, to, to_agent, from, from_agent, bytes, count,
                            wait_for, copy != nullptr ? copy->signal : completion);
@@ -193,7 +200,7 @@ hsa::Status async_copy(void* to, hsa::Agent to_agent, const void* from, hsa::Age
 hsa::Status async_copy_on(void* to, hsa::Agent to_agent, const void* from, hsa::Agent from_agent, size_t bytes,
                           uint32_t count, const hsa::Signal* wait_for, hsa::Signal completion, uint32_t engine,
                           bool force) {
-  Copy* const copy = prepare(to_agent, from_agent, bytes, completion);
+  Copy* const copy = prepare(to, to_agent, from, from_agent, bytes, completion);
   const hsa::Status status =
       call<sig::AsyncCopyOn>(g_runtime.amd.hsa_amd_memory_async_copy_on_engine, to, to_agent, from, from_agent, bytes,
                              count, wait_for, copy != nullptr ? copy->signal : completion, engine, force);

@@ -125,6 +125,8 @@ struct TrackedAllocation {
 /// Remembers and records memory that the program has got between two times of the host's clock.
 void allocated(uint64_t address, uint64_t bytes, event::MemoryKind kind, uint64_t correlation, uint64_t start,
                uint64_t end);
+/// True where the runtime says that the processor owns the memory.
+bool is_of_the_host(const void* address);
 /// Takes out the record of `address`, before it is freed. False when it was not recorded.
 bool take_allocation(uint64_t address, TrackedAllocation& out);
 /// The freeing failed: the allocation still exists.

@@ -11,7 +11,7 @@ build=(g++ cmake ninja-build ccache
 run=(ocl-icd-libopencl1 pocl-opencl-icd oclgrind)
 test=(libgtest-dev clang-format-14 clang-tidy-14 pyflakes3 pycodestyle python3 python3-pyopencl python3-numpy
   python3-pandas python3-torch clpeak clinfo python3-venv python3-yaml python3-ipython python3-uvicorn pkg-config buildah openmpi-bin libopenmpi-dev mpich
-  libmpich-dev python3-mpi4py slurmctld slurmd slurm-client gfortran sqlite3 clang clang-19 llvm debootstrap
+  libmpich-dev python3-mpi4py slurmctld slurmd slurm-client gfortran sqlite3 clang clang-19 llvm libomp-14-dev debootstrap
   chromium fonts-dejavu-core)
 package=(lowdown dpkg-dev rpm binutils python3 python3-wheel)
 

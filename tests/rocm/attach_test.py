@@ -3,6 +3,7 @@ import bisect
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -16,11 +17,11 @@ HSA_ROUNDS = int(os.environ.get("TACHO_ATTACH_ROUNDS", "100"))
 
 
 class Attach(bed.Traced):
-    def start(self, *command, rocm="7.2", env=None):
+    def start(self, *command, rocm="7.2", gpu="gfx942", env=None):
         """A program on the bed that has said "ready"."""
         ledger = self.folder / "ledger"
         ledger.unlink(missing_ok=True)
-        program = subprocess.Popen([str(word) for word in (bed.SCRIPT, "--rocm", rocm, "--build", harness.BUILD, "--", *command)],
+        program = subprocess.Popen([str(word) for word in (bed.SCRIPT, "--rocm", rocm, "--gpu", gpu, "--build", harness.BUILD, "--", *command)],
                                    stdout=subprocess.PIPE, cwd=self.folder, text=True,
                                    env={**os.environ, "TACHO_KFD_LEDGER": str(ledger), **(env or {})})
         self.addCleanup(program.stdout.close)
@@ -32,11 +33,11 @@ class Attach(bed.Traced):
         (self.folder / "t.tacho").unlink(missing_ok=True)
         return self.run_command(TACHO, "attach", program.pid, "-q", "-o", "t.tacho", *options, code=code)
 
-    def end(self, program):
+    def end(self, program, says=r"^\d+ rounds: right$"):
         program.send_signal(signal.SIGTERM)
         said, _ = program.communicate(timeout=60)
         self.assertEqual(program.returncode, 0, said)
-        self.assertRegex(said, r"^\d+ rounds: right$")
+        self.assertRegex(said, says)
 
     def rows_lost(self):
         """ROCr converts a begin and an end by the clocks of different moments: on a busy machine one may come before the other. The row stays."""
@@ -264,10 +265,11 @@ class Hsa(Attach):
         kernels = self.ledger().kernels
         self.of_the_ledger([row for rows in stays for row in rows], kernels)
         for rows in stays:
-            # Between the first and the last that tacho saw, the driver ran those, and what others launched as tacho came and left.
-            first, last = min(row[1] for row in rows), max(row[2] for row in rows)
-            ran = sum(kernel.start > first - 50_000 and kernel.end < last + 50_000 for kernel in kernels)
-            self.assertTrue(0 <= ran - len(rows) <= 20, (ran, len(rows)))
+            # Well after tacho came and before it left, the driver ran those and no others. (A thread may be interrupted between its packet,
+            # which the bed's GPU runs at once, and its ring.)
+            first, last = sorted(row[1] for row in rows)[20], sorted(row[2] for row in rows)[-20]
+            ran = sum(kernel.start > first and kernel.end < last for kernel in kernels)
+            self.assertLessEqual(abs(ran - sum(row[1] > first and row[2] < last for row in rows)), 10)
 
     def test_tacho_is_killed_and_the_program_forks(self):
         program = self.hsa("500", "fork")
@@ -296,6 +298,42 @@ class Hsa(Attach):
         self.attach(program, "--for-launches", "60")
         self.assertIn(len(self.dispatches()), (60, 61))
         self.end(program)
+
+    def test_openmp_offloading(self):
+        """A real program without HIP: OpenMP's runtime of Debian's clang 14, which made its queues before tacho came."""
+        llvm = pathlib.Path("/usr/lib/llvm-14/lib")
+        needed = [llvm / name for name in ("libomptarget.so", "libomptarget.rtl.amdgpu.so", "libomptarget-new-amdgpu-gfx90a.bc", "libomp.so")]
+        if shutil.which("clang-14") is None or not all(each.exists() for each in needed):
+            self.skipTest("needs Debian's clang-14 and libomp-14-dev")
+        # The compiler wants ROCm's libraries for the device, of which this program needs nothing.
+        libraries, own = self.folder / "device", self.folder / "lib"
+        libraries.mkdir()
+        own.mkdir()
+        (self.folder / "empty.c").write_text("")
+        self.run_command("clang-14", "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-nogpulib", "-emit-llvm", "-c", "empty.c", "-o", "empty.bc")
+        for name in ("ocml", "ockl", "oclc_isa_version_90a", *(f"oclc_{each}_{how}" for how in ("on", "off") for each in
+                     ("daz_opt", "unsafe_math", "finite_only", "correctly_rounded_sqrt", "wavefrontsize64"))):
+            shutil.copy(self.folder / "empty.bc", libraries / f"{name}.bc")
+        self.run_command("clang-14", "-O2", "-fopenmp", "-fopenmp-targets=amdgcn-amd-amdhsa", "-Xopenmp-target=amdgcn-amd-amdhsa", "-march=gfx90a",
+                         f"--rocm-device-lib-path={libraries}", f"--rocm-path={self.folder}", bed.PROGRAMS / "offload.c", "-o", "offload", timeout=100)
+        shutil.copy(needed[0], own)
+        shutil.copy(needed[1], own)
+        shutil.copy(needed[3], own / "libomp.so.5")
+        for line in subprocess.run(["ldd", needed[1]], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines():
+            if (found := re.search(r"=> (/\S+)", line)) and not re.search(r"/(libc|libm|libstdc\+\+|libgcc_s)\.so", found[1]):
+                shutil.copy(found[1], own)
+        program = self.start("env", f"LD_LIBRARY_PATH={own}", "OMP_TARGET_OFFLOAD=MANDATORY", "./offload", gpu="gfx90a")
+        self.attach(program, "--duration", "1")
+        self.end(program, r"^\d+ rounds$")
+        rows = self.same_as_ledger()
+        self.assertEqual(self.rows_lost(), [])
+        self.assertRegex(rows[0][0], "^__omp_offloading_.*_main_")
+        (queues, timed, untimed), = self.of_old_queues()
+        self.assertGreaterEqual(queues, 1)
+        self.assertEqual((timed, untimed), (len(rows), 0))
+        copies = self.query("SELECT s.direction, c.bytes, count(*) FROM copy c JOIN copy_shape s ON s.id = c.dim GROUP BY 1, 2 ORDER BY 1")
+        self.assertEqual([copy[:2] for copy in copies], [("device to host", 32768), ("host to device", 32768)])
+        self.assertTrue(all(abs(copy[2] - len(rows)) <= 1 for copy in copies), (copies, len(rows)))
 
     def test_filters(self):
         program = self.hsa("500")
@@ -333,7 +371,8 @@ class Hsa(Attach):
                 time.sleep(0.2)  # tacho's threads end a moment after it has left
                 warm, end = warm or self.kept(program.pid), self.kept(program.pid)
         print(f"{HSA_ROUNDS} rounds: (threads, descriptors, resident KiB, mappings) before {begin}, after the tenth {warm}, now {end}", flush=True)
-        self.assertEqual(end[:2], warm[:2])
+        self.assertLessEqual(end[0], begin[0] + 1)  # ROCr starts its thread for signals with the first copy that is timed
+        self.assertEqual(end[1], warm[1])
         self.assertLessEqual(end[2], min(begin[2] + 12288, warm[2] + 2048))
         self.assertLessEqual(end[3], warm[3] + 8)
         self.end(program)

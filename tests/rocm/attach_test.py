@@ -287,11 +287,14 @@ class Hsa(Attach):
         while not children.read_text().strip():
             time.sleep(0.05)
         child = int(children.read_text().split()[0])
-        self.addCleanup(os.kill, child, signal.SIGKILL)
         time.sleep(0.3)
-        self.assertEqual(self.tables(child), before)
+        of_child = self.tables(child)
+        os.kill(child, signal.SIGKILL)
+        self.assertEqual(of_child, before)
         tacho.kill()
         tacho.wait()
+        for left in pathlib.Path("/dev/shm").glob(f"tacho-{tacho.pid}-*"):
+            left.unlink()
         while self.tables(program.pid) != before and time.monotonic() < until:
             time.sleep(0.05)
         self.assertEqual(self.tables(program.pid), before)

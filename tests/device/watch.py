@@ -13,6 +13,8 @@ budget  whether the budget is held within half a percent, also where the load ch
         as control.
 parts   where the cost comes from: programs without anything, with the library alone, with counts only, watched, and with --keep take turns as
         in budget; then again while tacho is stopped, and in blocks that are eight times as long.
+past    what counting takes within one program, whose calls go through tacho's functions and past them in turns. Needs the target
+        tacho_watch_past (lib/past/libtacho-watch.so).
 """
 import argparse
 import collections
@@ -22,10 +24,12 @@ import math
 import os
 import pathlib
 import random
+import shutil
 import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 
@@ -103,14 +107,16 @@ def worker(profiler, cores):
     import torch
     loops = make_loops()
     pin(cores)
+    past = past_switch()
     if profiler == "proton":
         import triton.profiler as proton
         proton.start(str(pathlib.Path(os.environ.get("TMPDIR", "/tmp")) / "watch_proton"))
     print("ready", flush=True)
     for line in sys.stdin:
-        name, scale = line.split()
+        name, scale, *by = line.split()
         loop, scale = loops[name], float(scale)
         torch.cuda.synchronize()
+        past.value = by == ["past"]
         if profiler == "torch":
             with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA], acc_events=True):
                 begin = time.perf_counter()
@@ -122,7 +128,18 @@ def worker(profiler, cores):
             loop(scale)
             torch.cuda.synchronize()
             seconds = time.perf_counter() - begin
+        past.value = 0
         print(f"{seconds:.6f}", flush=True)
+
+
+def past_switch():
+    """What sends calls past tacho's functions, in a program that has the library for it."""
+    for line in pathlib.Path("/proc/self/maps").read_text().splitlines():
+        if line.endswith("/libtacho-watch.so"):
+            library = ctypes.CDLL(line.split(maxsplit=5)[-1])
+            if hasattr(library, "tacho_watch_past"):
+                return ctypes.c_int.in_dll(library, "tacho_watch_past")
+    return ctypes.c_int()
 
 
 def steady(seconds):
@@ -367,8 +384,8 @@ class Program:
         self.process.stdin.flush()
         return self.process.stdout.readline()
 
-    def time(self, loop, scale):
-        return float(self.ask(f"{loop} {scale}"))
+    def time(self, loop, scale, by=""):
+        return float(self.ask(f"{loop} {scale} {by}"))
 
     def end(self):
         self.ready()
@@ -798,6 +815,44 @@ def measure_parts(build, out, seconds):
     return wrong
 
 
+def measure_past(build, out, seconds):
+    cores = ",".join(str(core) for core in sorted(os.sched_getaffinity(0))[2:4])
+    wrong = 0
+    with tempfile.TemporaryDirectory() as folder:
+        beside = pathlib.Path(folder)
+        for file, source in (("bin/tacho", "bin/tacho"), ("lib/libtacho.so", "lib/libtacho.so"), ("lib/libtacho-watch.so", "lib/past/libtacho-watch.so")):
+            (beside / file).parent.mkdir(exist_ok=True)
+            shutil.copy(build / source, beside / file)
+        print(f"through tacho's functions / past them, on cores {cores}")
+        for kind, options in (("counts", ["--counts-only"]), ("watch", []), ("keep", ["--keep", "30s", "--files", str(out)])):
+            # Half of the time goes past tacho, and its governor takes that for time without cost.
+            prefix, file = watched(beside / "bin" / "tacho", out, f"watch_past_{kind}.jsonl", 1, BUDGET / 2, [])
+            program = Program([*prefix[:2], *options, *prefix[2:]], cores)
+            for loop in ("eager", "tiny"):
+                program.time(loop, 0.3)
+                block = 0.012 / program.time(loop, 0.3, "past") * 0.3
+                end = time.monotonic() + 2
+                while time.monotonic() < end:  # the governor settles
+                    program.time(loop, block * 20)
+                ratios = []
+                end = time.monotonic() + seconds
+                while time.monotonic() < end:
+                    order = ("", "past", "past", "") if len(ratios) % 2 == 0 else ("past", "", "", "past")
+                    times = {"": 0.0, "past": 0.0}
+                    for by in order:
+                        times[by] += program.time(loop, block, by)
+                    ratios.append(times[""] / times["past"])
+                middle, low, high = interval(ratios)
+                verdict = "ok" if 1 / middle >= GOALS[loop] else "WRONG" if 1 / low < GOALS[loop] else "not resolved"
+                wrong += verdict.count("WRONG")
+                print(f"{kind:<8} {loop:<8} {middle:.4f} ({low:.4f} to {high:.4f}, {len(ratios)})   {verdict}, speed {1 / middle:.4f}, goal {GOALS[loop]}", flush=True)
+            program.end()
+            last = json.loads(file.read_text().splitlines()[-1])
+            operations = sum(row["count"] for row in last["rows"])
+            print(f"  by the library's account counting took {((last['host_ns'] or 0) - (last['host_timing_ns'] or 0)) / max(operations, 1):.0f} ns an operation")
+    return wrong
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--worker", nargs="*")
@@ -826,8 +881,9 @@ def main():
     wrong = 0
     sections = {"events": measure_events, "counts": lambda: measure_counts(tacho, arguments.out), "times": lambda: measure_times(tacho, arguments.out, 10, 6),
                 "governor": lambda: measure_governor(tacho, arguments.out, 25), "budget": lambda: measure_budget(tacho, arguments.out, 12), "cost": lambda: measure_cost(tacho, arguments.out, arguments.seconds, arguments.rounds, arguments.loops),
-                "parts": lambda: measure_parts(arguments.build, arguments.out, arguments.seconds)}
-    for name in arguments.sections or [name for name in sections if name != "parts"]:
+                "parts": lambda: measure_parts(arguments.build, arguments.out, arguments.seconds),
+                "past": lambda: measure_past(arguments.build, arguments.out, arguments.seconds)}
+    for name in arguments.sections or [name for name in sections if name not in ("parts", "past")]:
         print(f"== {name}", flush=True)
         begin = time.monotonic()
         try:

@@ -205,7 +205,8 @@ class Hsa(Attach):
         self.assertEqual(self.rows_lost(), [("launch without a record", untimed)])
         # Seven launches a round: twice mix with one signal, and one step without a signal on the old queue.
         self.assertGreaterEqual(untimed, 3 * 600 // 7 - 3)
-        self.assertEqual({row[0] for row in rows}, {"step"})
+        # One alone, if tacho came between the two.
+        self.assertLessEqual(sum(row[0] == "mix" for row in rows), 1)
         self.assertGreater(len(rows), timed)
         self.of_the_ledger(rows, self.ledger().kernels)
 

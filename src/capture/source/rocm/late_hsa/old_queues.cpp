@@ -183,18 +183,29 @@ void wait_for(hsa::Signal signal, const HsaDevice& device, const HsaDispatch& di
   fresh->signal = signal;
   fresh->device = &device;
   fresh->other_end = !completed ? end_in(signal) : last.signal == signal ? last.end : 0;
-  fresh->shared = false;
+  // More than one: others count in it, too.
+  fresh->shared = call<sig::SignalLoad>(g_runtime.core.hsa_signal_load_scacquire, signal) > 1;
   fresh->dispatch = dispatch;
   fresh->next = bucket.first;
   bucket.first = fresh;
   g_waiting.fetch_add(1, std::memory_order_relaxed);
 }
 
+// A dispatch that is not recorded has the signal, too: its times may be the ones that are found there.
+void spoil(hsa::Signal signal) {
+  if (signal == 0 || g_waiting.load(std::memory_order_relaxed) == 0) return;
+  Bucket& bucket = g_buckets[place_of(signal)];
+  const Guard guard(bucket.lock);
+  for (Waiting* waiting = bucket.first; waiting != nullptr; waiting = waiting->next)
+    if (waiting->signal == signal) waiting->shared = true;
+}
+
 // Packets
 
 void see(OldQueue& queue, const hsa::KernelPacket& packet) {
   HsaDispatch dispatch{};
-  if (!see_dispatch(packet, queue.number, queue.device->number, queue.hardware, dispatch)) return;
+  if (!see_dispatch(packet, queue.number, queue.device->number, queue.hardware, dispatch))
+    return spoil(packet.completion);
   if (packet.completion == 0) return lose(1);
   wait_for(packet.completion, *queue.device, dispatch);
 }

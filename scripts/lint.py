@@ -37,7 +37,7 @@ PYTHON_IGNORED = "E306,E501,E731,W503,W504"
 LONGEST_COMMENT = 120  # columns
 LONGEST_DRAWING = 140
 VERBS = frozenset("""
-    accept add adjust align allow answer apply ask assert assign attach avoid bind blame bless bound break bring build bundle cache
+    accept account add adjust align allow answer apply ask assert assign attach avoid bind blame bless bound break bring build bundle cache
     call carry catch cite check choose claim clean clear clone close collect combine compare compile complete compress compute
     configure convert copy correct count cover create cut declare decode define delete derive describe detach detect disable
     divide document draw drop embed enable encode end enter escape evaluate exclude expand expect explain export extend extract fail

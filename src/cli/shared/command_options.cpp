@@ -467,8 +467,9 @@ void CommandOptions::footer(const std::string& text) {
   footer_ = text;
 }
 
-void CommandOptions::prefix_command() {
+void CommandOptions::prefix_command(const std::string& instead) {
   prefix_command_ = true;
+  instead_ = instead;
 }
 
 Status CommandOptions::read(int argc, char** argv) {
@@ -588,7 +589,8 @@ std::string CommandOptions::usage(const std::string& more) const {
       if (!option->argument.empty() && option->required == required)
         usage += required ? " " + placeholder(*option) : " [" + placeholder(*option) + "]";
   usage += " [options]";
-  if (prefix_command_) usage += " -- program [arguments]";
+  if (prefix_command_)
+    usage += instead_.empty() ? " -- program [arguments]" : " {-- program [arguments] | " + instead_ + "}";
   usage += (more.empty() ? "" : " ") + more + "\n";
   const std::string examples = examples_.empty() ? split_examples(footer_).first : examples_;
   return examples.empty() ? usage : usage + "\n" + examples + "\n";

@@ -72,8 +72,9 @@ class CommandOptions {
   void examples(const std::string& lines);
   /// The text at the end of --help; "Examples:" and the indented lines after it, at its beginning, are examples().
   void footer(const std::string& text);
-  /// A program and its arguments follow the options: remaining().
-  void prefix_command();
+  /// A program and its arguments follow the options: remaining(). `instead`: what the usage line says may stand there in
+  /// its place.
+  void prefix_command(const std::string& instead = "");
 
   struct Parsed {
     bool help = false;                   ///< --help was asked for; nothing else is known
@@ -100,6 +101,7 @@ class CommandOptions {
 
   std::string description_, name_, examples_, footer_;
   bool prefix_command_ = false;
+  std::string instead_;                // of the program
   std::vector<std::string> headings_;  // of the groups
   size_t group_ = 0;                   // that takes the next option: 0 = below no heading of its own
   std::vector<std::unique_ptr<DeclaredOption>> options_;

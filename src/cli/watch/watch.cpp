@@ -529,7 +529,7 @@ void declare_options(CommandOptions& app, WatchRequest& request, bool running) {
   if (running)
     app.add_option("PID", request.choice.numbers, "numbers of processes that run").positive().expected(0, -1);
   else
-    app.prefix_command();
+    app.prefix_command("PID...");
   app.add_flag("--page", request.page, "a page on the terminal while the program runs; its output is shown at the end");
   app.add_option("--interval", request.interval, "a line every S seconds (JSON: every second by default)")
       .type_name("S")

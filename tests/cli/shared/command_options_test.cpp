@@ -191,5 +191,14 @@ TEST(CommandOptions, HelpNamesEverythingOnce) {
                                  "\n");
 }
 
+TEST(CommandOptions, HelpSaysWhatMayStandForTheProgram) {
+  CommandOptions program("A sample.", "tacho sample"), either("A sample.", "tacho sample");
+  program.prefix_command();
+  either.prefix_command("PID...");
+  EXPECT_NE(program.help("").find("Usage: tacho sample [options] -- program [arguments]\n"), std::string::npos);
+  EXPECT_NE(either.help("").find("Usage: tacho sample [options] {-- program [arguments] | PID...}\n"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace tacho::cli

@@ -144,6 +144,13 @@ class Counts(Watch):
         said = self.run_command(TACHO, "watch", "--", "true").stderr.decode()
         self.assertIn("0 of which used a device\n", said)
 
+    def test_counts_only_leaves_queues_as_they_are(self):
+        """A queue with profiling takes the runtime's time for each command."""
+        for options, profiling in (((), b"profiling 1\n"), (("--counts-only",), b"profiling 0\n")):
+            self.watch(CASES, "runtime_queue", options=options)
+            self.assertEqual(self.result.stdout, profiling)
+        self.assertEqual(self.run_command(CASES, "runtime_queue").stdout, b"profiling 0\n")
+
     def test_counts_of_a_killed_program(self):
         moment = self.watch(CASES, "killed", 300, code=128 + signal.SIGKILL)
         self.assertEqual(self.sums(moment, "kernel")["add_one"], int(self.result.stdout))

@@ -7,6 +7,7 @@
 #define CL_USE_DEPRECATED_OPENCL_2_0_APIS
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
+#include <CL/cl_icd.h>
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -490,6 +491,16 @@ void storm(int count) {
   printf("sum %ld\n", sum(queue, buffer, 256));
 }
 
+// What the runtime itself says of a queue, past the loader and its layers: an object begins with the runtime's table.
+void runtime_queue(int) {
+  const Setup cl;
+  const cl_command_queue queue = cl.queue();
+  cl_command_queue_properties properties = 0;
+  const auto* const runtime = *reinterpret_cast<const cl_icd_dispatch* const*>(queue);
+  CHECK(runtime->clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, nullptr));
+  printf("profiling %d\n", (properties & CL_QUEUE_PROFILING_ENABLE) != 0);
+}
+
 void early_release(int count) {
   const Setup cl;
   const cl_command_queue queue = cl.queue();
@@ -955,6 +966,7 @@ const Case kCases[] = {
     {"failed_gate", failed_gate, 0},
     {"no_finish", no_finish, 5},
     {"storm", storm, 3000},
+    {"runtime_queue", runtime_queue, 0},
     {"early_release", early_release, 2000},
     {"threads", threads, 300},
     {"marked_threads", marked_threads, 20},

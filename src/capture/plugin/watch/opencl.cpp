@@ -559,9 +559,11 @@ void forget_queue(cl_command_queue handle) {
   g_late_queues.erase(handle);
 }
 
-// In a program that ran before tacho came, queues stay as the program makes them: it goes on when tacho has left.
+// In a program that ran before tacho came, queues stay as the program makes them: it goes on when tacho has left. So do
+// they where nothing is timed, because profiling costs every command.
 bool makes_queues() {
-  return !g_late && g_watched.load(std::memory_order_relaxed);
+  return !g_late && g_watched.load(std::memory_order_relaxed) &&
+         g_table->header.timing.load(std::memory_order_relaxed) != event::WatchTiming::kNever;
 }
 cl_command_queue known_anew(cl_command_queue queue) {
   if (queue != nullptr) forget_queue(queue);  // of another queue that had this handle before

@@ -106,6 +106,7 @@ struct Places {
   uint64_t sigreturn = 0;            // where libc makes the system call rt_sigreturn; 0 = not found
   uint64_t entry = 0;                // of a library that is there already
   std::vector<RemoteModule::Part> unsafe;
+  std::vector<RemoteModule::Part> program;  // the code of a program that is no allocator
 };
 
 // Functions in which a thread may hold the allocator's lock, and others of libc's by whose locks pthread_create waits.
@@ -171,11 +172,14 @@ Result<Places> find_places(const RemoteMemory& memory, const std::vector<RemoteM
       take(places.entry, module, entry);
       // Allocators of the program's own (jemalloc, tcmalloc, sanitizers), by whose locks pthread_create could wait: a
       // library of that kind as a whole; of a program that holds one, as bash does, those of its functions.
+      const bool is_program = name == facts.name;
       if (find_function(memory, module, "malloc") && find_function(memory, module, "free")) {
-        if (name == facts.name)
+        if (is_program)
           add_functions(kAllocating, module);
         else
           places.unsafe.insert(places.unsafe.end(), module.code.begin(), module.code.end());
+      } else if (is_program) {
+        places.program.insert(places.program.end(), module.code.begin(), module.code.end());
       }
       continue;
     }
@@ -350,11 +354,11 @@ bool only_waits(const user_regs_struct& registers) {
 bool StoppedThread::is_safe(const RemoteMemory& memory, const Places& places) const {
   // What lies on the stack of a thread that waits for long may be of functions that returned long ago.
   if (only_waits(data_.registers)) return true;
-  const auto unsafe = [&](uint64_t address) {
-    return std::any_of(places.unsafe.begin(), places.unsafe.end(),
+  const auto lies_in = [](uint64_t address, const std::vector<RemoteModule::Part>& parts) {
+    return std::any_of(parts.begin(), parts.end(),
                        [&](const RemoteModule::Part& part) { return address >= part.begin && address < part.end; });
   };
-  if (unsafe(data_.registers.rip)) return false;
+  if (lies_in(data_.registers.rip, places.unsafe)) return false;
   // In a restartable sequence, which must begin again if it is interrupted.
   struct {
     uint64_t area;
@@ -364,15 +368,19 @@ bool StoppedThread::is_safe(const RemoteMemory& memory, const Places& places) co
   if (ptrace(static_cast<__ptrace_request>(kGetSequences), data_.thread, sizeof sequences, &sequences) > 0 &&
       sequences.area != 0)
     if (memory.value<uint64_t>(sequences.area + 8).value_or(0) != 0) return false;
-  // Return addresses of the innermost frames. What else looks like one only makes tacho choose another moment.
+  // Return addresses of the innermost frames. What else looks like one only makes tacho choose another moment. A thread
+  // in the program's own code, and in no handler of a signal, is in no allocator, because none calls the program, and
+  // where the loader does, for a constructor, threads may be made: there such words are of calls that have returned.
   constexpr uint64_t kLooked = 2048;
   const uint64_t from = data_.registers.rsp & ~7ull;
+  bool any = false, in_handler = places.sigreturn == 0;
   for (uint64_t at = from; at < from + kLooked; at += 8) {
     const auto word = memory.value<uint64_t>(at);
     if (!word) break;
-    if (unsafe(*word)) return false;
+    any = any || lies_in(*word, places.unsafe);
+    in_handler = in_handler || *word == places.sigreturn;
   }
-  return true;
+  return !any || (!in_handler && lies_in(data_.registers.rip, places.program));
 }
 
 void StoppedThread::prepare_way_back(const RemoteMemory& memory, const Places& places,

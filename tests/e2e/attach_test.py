@@ -14,6 +14,7 @@ from harness import TACHO
 ROCPROFV3 = harness.BUILD / "personalities" / "rocprofv3"
 LOOP = harness.TARGETS / "opencl_attach"
 FATES = harness.TARGETS / "attach_fates"
+STALE = harness.TARGETS / "attach_stale"
 THREADS = harness.TARGETS / "attach_threads"
 REGISTERS = harness.TARGETS / "attach_registers"
 ROUNDS = int(os.environ.get("TACHO_ATTACH_ROUNDS", "30"))  # of attaching to one program; docs/attach.md has the figures of 1,000
@@ -493,6 +494,22 @@ class Children(Attached):
         # It can be attached to by itself.
         self.attach(child, "--duration", "0.2", output="b.tacho")
         self.assertEqual(self.leftovers(child), ([], [], []))
+
+
+class Moments(Attached):
+    """When a thread may be made to call pthread_create."""
+
+    def test_words_of_calls_that_have_returned(self):
+        program = self.start(STALE)
+        self.attach(program.pid, "--duration", "0.2")
+        self.assertEqual(self.leftovers(program.pid), ([], [], []))
+
+    def test_a_handler_that_may_have_come_in_such_a_call(self):
+        program = self.start(STALE, "in a handler")
+        refused = self.run_command(TACHO, "attach", program.pid, "--duration", "0.2", "-o", "a.tacho", code=1)
+        self.assertIn("its threads were in the loader or the allocator whenever tacho looked", refused.stderr.decode())
+        self.assertIsNone(program.poll())
+        self.assertEqual(self.leftovers(program.pid), ([], [], []))
 
 
 class Fates(Attached):

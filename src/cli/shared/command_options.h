@@ -72,8 +72,8 @@ class CommandOptions {
   void examples(const std::string& lines);
   /// The text at the end of --help; "Examples:" and the indented lines after it, at its beginning, are examples().
   void footer(const std::string& text);
-  /// A program and its arguments follow the options: remaining(). `instead`: what the usage line says may stand there in
-  /// its place.
+  /// A program and its arguments follow the options: remaining(). `instead`: what the usage line says may stand
+  /// there in its place.
   void prefix_command(const std::string& instead = "");
 
   struct Parsed {

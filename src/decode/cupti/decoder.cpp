@@ -1145,7 +1145,7 @@ void CuptiDecoder::finish() {
                              "CUPTI up to 13.0 does not count the calls of a program that made or launched CUDA graphs "
                              "in an earlier attach",
                              how_many(facts_.numberless, "kernel", "kernels")));
-  tell(facts_.after_leaving, "had not ended on the device when tacho left, and are not in this trace");
+  tell(facts_.after_leaving, "had not ended on the device when tacho left: not in this trace");
   if (facts_.without_time != 0)
     writer_.note(process_.row(), event::NoteSeverity::kWarning,
                  fmt::format("CUPTI delivered {} without times: it ran out of device buffers "

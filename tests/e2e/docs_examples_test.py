@@ -185,6 +185,7 @@ class Examples(harness.Case):
 
     def run_example(self, command, folder):
         command = re.sub(rf"\b{RUNNING}\b", str(Examples.running.pid), command)
+        command = re.sub(r"(--duration) [\d.]+(?=$|\s)", r"\1 1", command)  # a minute is no other than a second
         if re.match(r"tacho view (?!.* -o )", command):
             return self.serve(f"{command} --no-open", folder)
         if command.endswith(" --gui"):

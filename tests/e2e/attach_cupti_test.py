@@ -238,12 +238,7 @@ class Leaving(Live):
     def test_tacho_is_killed(self):
         """The program's thread finalises by itself."""
         program = self.start_live()
-        tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "-o", "killed.tacho"], cwd=self.folder)
-        self.wait_until(lambda: "tacho-cupti" in self.threads(program.pid))
-        tacho.kill()
-        tacho.wait()
-        self.run_command(TACHO, "recover", code=None)
-        self.wait_until(lambda: self.leftovers(program.pid) == ([], [], []))
+        self.kill_tacho_in(program, "tacho-cupti")
         self.assertEqual(self.attach_finalizing(program), "CUPTI was finalised")
         self.ends(program, 2)
 

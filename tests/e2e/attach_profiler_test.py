@@ -300,12 +300,7 @@ class Profiled(attach_test.Attached):
 
     def test_tacho_is_killed(self):
         program = self.start_profiled()
-        tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "-o", "killed.tacho"], cwd=self.folder)
-        self.wait_until(lambda: "tacho-cupti" in self.threads(program.pid))
-        tacho.kill()
-        tacho.wait()
-        self.run_command(TACHO, "recover", code=None)
-        self.wait_until(lambda: self.leftovers(program.pid) == ([], [], []))
+        self.kill_tacho_in(program, "tacho-cupti")
         self.opens(program)
         self.closes(program)
         self.attach(program, "--duration", "0.4")

@@ -35,6 +35,15 @@ class Attached(harness.Case):
         self.assertEqual(program.stdout.readline().strip(), "ready")
         return program
 
+    def kill_tacho_in(self, program, thread):
+        """Kills a tacho that has attached, once that thread of its library is there, and waits until the program has left by itself."""
+        tacho = subprocess.Popen([str(TACHO), "attach", str(program.pid), "-q", "-o", "killed.tacho"], cwd=self.folder)
+        self.wait_until(lambda: thread in self.threads(program.pid))
+        tacho.kill()
+        tacho.wait()
+        self.run_command(TACHO, "recover", code=None)
+        self.wait_until(lambda: self.leftovers(program.pid) == ([], [], []))
+
     def end(self, program):
         """Ends the program in order; what it said."""
         program.send_signal(signal.SIGTERM)

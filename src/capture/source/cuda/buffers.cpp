@@ -345,24 +345,35 @@ void buffer_completed(abi::Context, uint32_t, uint8_t* buffer, size_t, size_t va
 
 namespace {
 
-// Records in CUPTI's open buffers that are incomplete and that counts(record, kind) wants.
-template <typename Counts>
-uint64_t count_incomplete(Counts counts) {
-  uint64_t incomplete = 0;
+// What see(record, kind, found) finds in the records of each of CUPTI's open buffers, from 0 on, joined by
+// join(all, found). A buffer that CUPTI has given back meanwhile is left out.
+template <typename Found, typename See, typename Join>
+Found look_into_open(See see, Join join) {
+  Found all = 0;
   const uint32_t end = g_open_end.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < end; ++i) {
     tape::BlockHeader* const extent = g_open[i].extent.load(std::memory_order_acquire);
     if (extent == nullptr) continue;
-    uint64_t here = 0;
+    Found here = 0;
     walk(reinterpret_cast<uint8_t*>(tape::payload(extent)), capacity_of(extent), 0,
          [&](const uint8_t* record, uint32_t kind, uint32_t) {
-           here += (load<uint32_t>(record) & abi::kIncomplete) != 0 && counts(record, kind);
+           see(record, kind, here);
            return true;
          });
     std::atomic_thread_fence(std::memory_order_acquire);
-    if (g_open[i].extent.load(std::memory_order_relaxed) == extent) incomplete += here;
+    if (g_open[i].extent.load(std::memory_order_relaxed) == extent) all = join(all, here);
   }
-  return incomplete;
+  return all;
+}
+
+// Records in them that are incomplete and that counts(record, kind) wants.
+template <typename Counts>
+uint64_t count_incomplete(Counts counts) {
+  return look_into_open<uint64_t>(
+      [&](const uint8_t* record, uint32_t kind, uint64_t& here) {
+        here += (load<uint32_t>(record) & abi::kIncomplete) != 0 && counts(record, kind);
+      },
+      [](uint64_t all, uint64_t here) { return all + here; });
 }
 
 }  // namespace
@@ -388,20 +399,11 @@ void watch_launches(void (*see)(uint32_t number)) {
 uint32_t newest_call(uint32_t driver_function) {
   if (g_function_sought.exchange(driver_function, std::memory_order_relaxed) != driver_function)
     g_call_found.store(0, std::memory_order_relaxed);
-  uint32_t newest = 0;
-  const uint32_t end = g_open_end.load(std::memory_order_relaxed);
-  for (uint32_t i = 0; i < end; ++i) {
-    tape::BlockHeader* const extent = g_open[i].extent.load(std::memory_order_acquire);
-    if (extent == nullptr) continue;
-    uint32_t here = 0;
-    walk(reinterpret_cast<uint8_t*>(tape::payload(extent)), capacity_of(extent), 0,
-         [&](const uint8_t* record, uint32_t kind, uint32_t) {
-           if (const uint32_t call = sought_call(record, kind); call != 0) here = call;
-           return true;
-         });
-    std::atomic_thread_fence(std::memory_order_acquire);
-    if (g_open[i].extent.load(std::memory_order_relaxed) == extent) newest = later_call(newest, here);
-  }
+  const auto newest = look_into_open<uint32_t>(
+      [](const uint8_t* record, uint32_t kind, uint32_t& here) {
+        if (const uint32_t call = sought_call(record, kind); call != 0) here = call;
+      },
+      later_call);
   return later_call(newest, g_call_found.exchange(0, std::memory_order_relaxed));
 }
 

@@ -70,6 +70,13 @@ class Cuda(Live):
             self.assertEqual(self.leftovers(program.pid), ([], [], []))
             self.assertRegex(self.end(program), rf"\d+ launches, clock set {clocks} times, in use 0")
 
+    def test_tachos_own_calls_are_not_the_programs(self):
+        program = self.start_live()
+        for options in ((), ("--driver-trace", "--all-api-calls")):
+            self.attach(program, "--duration", "0.4", *options)
+            self.assertEqual(list(self.stats("api", "a.tacho")), ["cudaLaunchKernel"])
+        self.end(program)
+
     def test_a_number_of_launches(self):
         program = self.start_live()
         self.attach(program, "--for-launches", "50")

@@ -592,11 +592,19 @@ void CuptiDecoder::release(Thread& owner, const Call* outer) {
   owner.held.clear();
 }
 
+// The call by which tacho learned the number from which recording begins.
+bool CuptiDecoder::is_tachos_own(const std::byte* record) {
+  constexpr uint32_t kSize = 40;
+  return late_begin_ != 0 && widen(cupti::api::correlation.read(record, kSize)) == late_begin_ &&
+         callback(true, cupti::api::callback.read(record, kSize)).name == "cuDriverGetVersion";
+}
+
 void CuptiDecoder::api(const std::byte* record, bool driver, uint32_t block_tid) {
   constexpr uint32_t kSize = 40;
   api_seen_ = true;
   Thread& owner = thread(thread_ids_ ? cupti::api::thread.read(record, kSize) : block_tid);
   if (!windows_.empty() && paused(widen(cupti::api::correlation.read(record, kSize)))) return;
+  if (driver && is_tachos_own(record)) return;
   const uint64_t start = cupti::api::start.read(record, kSize), end = cupti::api::end.read(record, kSize);
   if (start == 0) return miss(Table::kApi);
   Call call{time(start), end == 0 ? kUnknown : time(end), cupti::api::callback.read(record, kSize),

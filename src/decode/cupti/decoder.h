@@ -120,6 +120,7 @@ class CuptiDecoder : public BlockDecoder {
   bool paused(uint64_t correlation) const;
   uint64_t widen(uint32_t correlation);
   bool leaves_out(uint64_t correlation);
+  bool is_tachos_own(const std::byte* record);
   bool is_numberless(uint64_t correlation);
   int64_t device_row(uint32_t device);
   int64_t device_of_context(uint32_t context);

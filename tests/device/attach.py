@@ -6,7 +6,7 @@ Programs: eager (a training loop), graphs (a decode loop of graphs), launches (s
 Sections: eager, graphs (attach, leave, again with other options), listen (eager, in a program that listens: no thread is stopped),
 rounds (20 times; losses bit for bit those of an undisturbed run), memory (what of the program's resident memory has grown, by mapping),
 launches, eager_speed, graphs_speed (the speed after leaving against before, beside programs that nobody attaches to: attach_speed.py),
-profiler (windows of torch.profiler before, meanwhile and after),
+profiler (windows of torch.profiler before, meanwhile and after), teardown (the same where the profiler finalises CUPTI),
 finalize (how CUPTI is left: graphs before, meanwhile and after, and a hundred rounds with four launching threads), facts (what
 cuptiFinalize does in a program by itself, without tacho and without verdicts: where graphs break, which clock is left, what idle costs).
 """
@@ -366,6 +366,9 @@ class Check:
     def profiler(self):
         attach_profiler.run(self)
 
+    def teardown(self):
+        attach_profiler.tear_down(self)
+
     def facts(self):
         attach_finalize.tell_facts(self, self.tacho.parent.parent / "tests" / "device" / "cupti_finalize")
 
@@ -490,7 +493,7 @@ def main():
         return program(arguments.program, arguments.steps, arguments.profile)
     with tempfile.TemporaryDirectory() as folder:
         check = Check(arguments.build.resolve(), pathlib.Path(folder))
-        for section in arguments.sections or ("eager", "graphs", "listen", "rounds", "memory", "profiler", "finalize", "launches", "eager_speed", "graphs_speed"):
+        for section in arguments.sections or ("eager", "graphs", "listen", "rounds", "memory", "profiler", "teardown", "finalize", "launches", "eager_speed", "graphs_speed"):
             print(f"-- {section}", flush=True)
             try:
                 getattr(check, section)()

@@ -1,6 +1,7 @@
 """`tacho attach` in PyTorch programs whose own profiler (torch.profiler) is used before, meanwhile and after: attach.py's section "profiler".
 
-usage: attach_profiler.py --program eager|graphs     the program: a loop, and a window of the profiler for each line of its input, a number of steps
+usage: attach_profiler.py --program eager|graphs     the program: a loop, and a window of the profiler for each line of its input, a number of steps;
+                                                     with "then wait" behind the number the loop goes on only at the next line
 The answer is a line of JSON: what the profiler counted in the window, by name, and the window's times.
 """
 import collections
@@ -63,6 +64,8 @@ def program(kind):
         if not line:
             break
         print(json.dumps(window(torch, step, int(line[0]))), flush=True)
+        if "wait" in line:
+            os.read(0, 200)
     torch.cuda.synchronize()
     print(json.dumps(times), flush=True)
 
@@ -70,9 +73,9 @@ def program(kind):
 class Profiled:
     """tacho's side of a program."""
 
-    def __init__(self, kind):
+    def __init__(self, kind, **variables):
         self.process = subprocess.Popen([sys.executable, pathlib.Path(__file__).resolve(), "--program", kind], text=True, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **variables})
         self.pid = self.process.pid
         self.guard = threading.Timer(200, self.process.kill)  # nothing here takes so long
         self.guard.start()
@@ -84,9 +87,12 @@ class Profiled:
             raise RuntimeError(f"the program ended before {what}: {self.process.communicate()[1][-900:]}")
         return text
 
-    def begin_window(self, steps=STEPS):
-        self.process.stdin.write(f"{steps}\n")
+    def write(self, line):
+        self.process.stdin.write(f"{line}\n")
         self.process.stdin.flush()
+
+    def begin_window(self, steps=STEPS):
+        self.write(steps)
 
     def end_window(self):
         return json.loads(self.line("the window's end"))
@@ -212,6 +218,42 @@ def run(check):
     print(f"fact  graphs: {[sum(each['kernels'].values()) for each in (*alone, after)]} kernels in two windows before tacho and one after, {facts['kernels']} in tacho's trace; "
           f"{facts['info'][-700:]}", flush=True)
     graphs.end()
+
+
+def tear_down(check):
+    """TEARDOWN_CUPTI=1: the profiler finalises CUPTI at the end of the program's next call of the runtime after a window."""
+    cases = Cases(check)
+    used = Profiled("eager", TEARDOWN_CUPTI="1")
+    windows = [used.window() for _ in range(3)]
+    cases.alone = windows[2]
+    cases.same("the second window, alone", windows[1])
+    recorded = {}
+    for number in range(3):
+        facts, _ = cases.attach(used, 1.0)
+        cases.says(facts, "nothing was lost")
+        recorded[f"after a window, {number}"] = facts
+        cases.same("a window after tacho", used.window())
+    cut, seen = cases.attach(used, 2.0, used.window)
+    cases.says(cut, BEGAN)
+    recorded["until a window opened"] = cut
+    cases.same("a window that opens while tacho records", seen)
+    used.write(f"{STEPS} then wait")
+    cases.same("a window before the program waits", used.end_window())
+    time.sleep(0.5)
+    recorded["in a program that waited"], _ = cases.attach(used, 3.0, lambda: used.write("go on"))
+    cases.says(recorded["in a program that waited"], "nothing was lost")
+    print(f"fact  teardown: {recorded['in a program that waited']['info'][-600:]}", flush=True)
+    used.begin_window(40)
+    time.sleep(0.3)
+    waited, _ = cases.attach(used, 3.0)
+    cases.says(waited, NOW, r"PyTorch's profiler ended [0-9.]+ s after tacho came", "nothing was lost")
+    recorded["after a window that was open"] = waited
+    cases.same("a window that closes while tacho waits", used.end_window(), 40)
+    cases.same("the last window", used.window())
+    times, errors = used.end()
+    for what, facts in recorded.items():
+        cases.exact(what, facts, times)
+    check.say("unknown buffer" not in errors, f"buffers: {errors[-300:] or 'no errors'}")
 
 
 if __name__ == "__main__":

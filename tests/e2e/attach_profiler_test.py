@@ -53,13 +53,13 @@ class Profiled(attach_test.Attached):
     def kernels(self):
         return int(self.query("SELECT count(*) FROM tacho.dispatch")[0][0])
 
-    def ends_whole(self, program, least=1, clocks=0):
+    def ends_whole(self, program, least=1, clocks=0, finalised=0):
         """All windows have the records of all launches in them and of no others, and nothing of tacho's is left: it sets CUPTI's clock only where
-        no profiler was before, once."""
+        no profiler was before, once. CUPTI is finalised as often as the program's profiler does it, and then nobody uses it."""
         self.assertEqual(self.leftovers(program.pid), ([], [], []))
         said = self.end(program)
         found = re.fullmatch(r"(\d+) kernels and (\d+) calls of (\d+) in windows, (\d+) buffers of others, kinds left 0, thread ids 0, words led 0, "
-                             rf"clock set by others {clocks} times", said.splitlines()[-1])
+                             rf"clock set by others {clocks} times, finalised {finalised} times, 0 of them wrongly", said.splitlines()[-1])
         self.assertIsNotNone(found, said)
         kernels, calls, launches, unknown = map(int, found.groups())
         self.assertEqual((kernels, calls, unknown), (launches, launches, 0))
@@ -181,7 +181,7 @@ class Profiled(attach_test.Attached):
         self.assertGreater(self.kernels(), 10)
         self.opens(program)
         self.closes(program)
-        self.ends_whole(program, clocks=1)
+        self.ends_whole(program, clocks=1, finalised=1)
 
     def test_times_of_a_fast_program(self):
         """They are right from the first buffer on, which is full before tacho looks at the clock again."""
@@ -205,6 +205,46 @@ class Profiled(attach_test.Attached):
         self.assertRegex(info, "[0-9]+ launch(es)? from before tacho attached left records")
         self.assertGreater(self.kernels(), 10)
         self.end(program)
+
+    def test_a_profiler_that_finalises_cupti(self):
+        """With TEARDOWN_CUPTI=1 kineto does so at the end of the program's next call after a window. tacho comes after that, and stays no longer
+        than until the next window."""
+        program = self.start_profiled(TEARDOWN_CUPTI="1")
+        for _ in range(3):
+            self.attach(program, "--duration", "0.5")
+            self.assertIn("nothing was lost", self.info())
+            self.assertGreater(self.kernels(), 30)
+            info = self.attach_meanwhile(program, lambda: self.opens(program))
+            self.assertIn(BEGAN, info)
+            self.assertGreater(self.kernels(), 30)
+            self.closes(program)
+            time.sleep(0.1)
+        self.ends_whole(program, 30, finalised=4)
+
+    def test_a_profiler_that_has_not_yet_finalised_cupti(self):
+        """The program waits after a window: CUPTI would be finalised at the end of its next call. tacho makes that call before it records."""
+        program = self.start_profiled(TEARDOWN_CUPTI="1", IDLE="1")
+        info = self.attach_meanwhile(program, lambda: program.send_signal(signal.SIGHUP))
+        self.assertIn("nothing was lost", info)
+        self.assertNotIn(BEGAN, info)
+        self.assertNotIn(BESIDE, info)
+        self.assertGreater(self.kernels(), 30)
+        self.assertIn(BEGAN, self.attach_meanwhile(program, lambda: self.opens(program)))
+        self.closes(program)
+        time.sleep(0.1)
+        self.ends_whole(program, 30, finalised=2)
+
+    def test_a_window_of_one_that_finalises_cupti(self):
+        """A window is open when tacho comes, and closes. Then the profiler finalises CUPTI. tacho records from then on."""
+        program = self.start_profiled(TEARDOWN_CUPTI="1")
+        time.sleep(0.1)
+        self.opens(program)
+        info = self.attach_meanwhile(program, lambda: self.closes(program), seconds="1.5")
+        self.assertIn(RECORDS_NOW, info)
+        self.assertIn("nothing was lost", info)
+        self.assertNotIn(BEGAN, info)
+        self.assertGreater(self.kernels(), 30)
+        self.ends_whole(program, 30, finalised=2)
 
     def test_it_is_not_finalised(self):
         program = self.start_profiled()

@@ -112,7 +112,7 @@ static int g_stuck;
 static __thread uint32_t t_last_number;
 static unsigned g_held_up; /* ms in which finalising kept the program's calls waiting */
 static int g_here, g_graph_bound, g_graph_broken, g_finalized, g_wrong;
-static __thread int t_at_exit; /* of a call of the driver's, in its callback */
+static __thread int t_at_exit; /* of a call, in its callback */
 static int g_graph_followed;   /* 1: its kernels are recorded; 2: they were, and never will be again (CUPTI 13.0) */
 static void tell(int site, uint32_t correlation) {
   /* cudaLaunchKernel_v7000_params */
@@ -135,17 +135,19 @@ static void tell(int site, uint32_t correlation) {
     uint32_t correlation;
   } call = {site, "cudaLaunchKernel_v7000", &given, NULL, NULL, NULL, 0, NULL, correlation};
   const callback_fn callback = g_callback;
+  t_at_exit = site;
   if (callback && g_tells_launches) callback(NULL, 2, 211, &call);
+  t_at_exit = 0;
 }
 EXPORT int cuptiSubscribe(void** subscriber, void* callback, void* user) {
   (void)user;
-  g_callback = (callback_fn)callback;
   if (getenv("FAKE_CUPTI_REFUSES")) return atoi(getenv("FAKE_CUPTI_REFUSES"));
 #ifdef WITH_SUBSCRIBERS
   if (has_clients()) return 39;
 #endif
   if (g_subscribed) return 39;
   if (getenv("FAKE_CUPTI_CALLS_BEFORE") && !g_here) g_correlation = (uint32_t)atoi(getenv("FAKE_CUPTI_CALLS_BEFORE"));
+  g_callback = (callback_fn)callback;
   g_subscribed = g_here = 1;
   *subscriber = &g_subscribed;
   return 0;
@@ -604,6 +606,13 @@ static void launch_until(const char* name, uint64_t until) {
 }
 EXPORT void fake_launch(const char* name) {
   launch_until(name, 0);
+}
+/* The runtime's: its end is told as that of a launch. */
+EXPORT int cudaRuntimeGetVersion(int* version) {
+  *version = 13000;
+  const uint32_t correlation = next_number(g_tells_launches);
+  for (int site = 0; site < 2; ++site) tell(site, correlation);
+  return 0;
 }
 /* A kernel that runs for three seconds, whether tacho is there or not. */
 EXPORT void fake_launch_long(void) {

@@ -1,6 +1,7 @@
 // A stand-in for the library of PyTorch that has its profiler, kineto: linked to CUPTI, which it uses as kineto does.
 // Its first use subscribes; each window registers a clock and buffers, enables kinds, and says a little later that it
-// is open; its end disables them, takes the buffers, and says last that it is closed.
+// is open; its end disables them, takes the buffers, and says last that it is closed. With TEARDOWN_CUPTI=1 it
+// unsubscribes and finalises CUPTI at the end of the program's next call, and subscribes anew for its next window.
 #include <dlfcn.h>
 #include <unistd.h>
 #include <x86intrin.h>
@@ -17,6 +18,9 @@
 
 extern "C" {
 int cuptiSubscribe(void** subscriber, void* callback, void* user);
+int cuptiUnsubscribe(void* subscriber);
+int cuptiEnableCallback(uint32_t on, void* subscriber, int domain, uint32_t id);
+int cuptiFinalize(void);
 int cuptiActivityRegisterTimestampCallback(uint64_t (*clock)());
 int cuptiActivityRegisterCallbacks(void (*requested)(uint8_t**, size_t*, size_t*),
                                    void (*completed)(void*, uint32_t, uint8_t*, size_t, size_t));
@@ -34,6 +38,22 @@ std::mutex g_lock;
 std::map<uint8_t*, std::unique_ptr<uint8_t[]>> g_buffers;
 long g_unknown, g_counts[64];
 bool g_refused;
+void* g_subscriber;
+std::atomic<bool> g_tears_down{false};
+
+void on_call(void*, int, uint32_t, const void* data) {
+  int site;
+  std::memcpy(&site, data, sizeof site);
+  if (site == 0 || !g_tears_down) return;
+  cuptiUnsubscribe(g_subscriber);
+  cuptiFinalize();
+  g_subscriber = nullptr;
+  g_tears_down = false;
+}
+void subscribe() {
+  if (std::getenv("FAKE_KINETO_WITHOUT_SUBSCRIBER") != nullptr) return;
+  g_refused = cuptiSubscribe(&g_subscriber, reinterpret_cast<void*>(on_call), nullptr) != 0;
+}
 
 void requested(uint8_t** buffer, size_t* size, size_t* records) {
   constexpr size_t kSize = 1 << 16;
@@ -121,9 +141,7 @@ libkineto::ActivityProfilerProxy* g_registered = [] {
 }();
 
 void first_use() {
-  void* subscriber = nullptr;
-  g_refused =
-      std::getenv("FAKE_KINETO_WITHOUT_SUBSCRIBER") == nullptr && cuptiSubscribe(&subscriber, nullptr, nullptr) != 0;
+  subscribe();
   auto profiler = std::make_unique<libkineto::ActivityProfilerProxy>();
   if (std::getenv("FAKE_KINETO_REGISTERED") != nullptr) profiler.reset(g_registered);
   g_profiler = profiler.get();
@@ -140,7 +158,11 @@ void first_use() {
 
 extern "C" {
 EXPORT void fake_window_opens() {
-  if (g_profiler == nullptr) first_use();
+  if (g_profiler == nullptr) {
+    first_use();
+  } else if (g_subscriber == nullptr) {
+    subscribe();
+  }
   if (!g_refused) {  // without callbacks kineto records the processor's side only
     cuptiActivityRegisterTimestampCallback(ticks);
     cuptiActivityRegisterCallbacks(requested, completed);
@@ -156,6 +178,10 @@ EXPORT void fake_window_closes() {
     uint8_t per_thread = 0;
     size_t size = sizeof per_thread;
     cuptiActivitySetAttribute(9, &size, &per_thread);
+    if (const char* const tear = std::getenv("TEARDOWN_CUPTI"); tear != nullptr && std::strcmp(tear, "1") == 0) {
+      cuptiEnableCallback(1, g_subscriber, 2, 211);
+      g_tears_down = true;
+    }
   }
   g_profiler->state() = 0;
 }

@@ -17,6 +17,11 @@ enum class OtherProfiler {
 /// Only reads. On a thread of tacho's own.
 OtherProfiler ask_other_profiler(const Cupti& cupti);
 
+/// Where PyTorch's profiler finalises CUPTI after a window (TEARDOWN_CUPTI=1), at the end of the program's next call of
+/// the runtime: makes that call, which does nothing else. The profiler subscribes anew for its next window. False: it
+/// does not do so, or the program has no shared library of the runtime. On a thread of tacho's own.
+bool let_other_finalize();
+
 /// Whether libraries besides PyTorch's hold functions by which CUPTI is taken over; true also where that is not known.
 bool others_hold_cupti(const Cupti& cupti);
 

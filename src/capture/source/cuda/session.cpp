@@ -776,6 +776,13 @@ void tell_beside() {
   tape::define_property(event::Table::kProcess, 0, "cupti.subscriber", "another profiler's");
 }
 
+// `other`: who holds CUPTI already, where that is told.
+abi::Result subscribe_to_all(char* other, size_t bytes) {
+  if (g_cupti.subscribe_v2 == nullptr) return g_cupti.subscribe(&g_subscriber, on_callback, nullptr);
+  abi::SubscriberParameters parameters = {offsetof(abi::SubscriberParameters, several), "tacho", other, bytes, 0, {}};
+  return g_cupti.subscribe_v2(&g_subscriber, on_callback, nullptr, &parameters);
+}
+
 bool subscribe() {
   g_beside = g_others_clock = false;
   if (take_own_subscriber(g_cupti, g_version, driver_major(), on_callback, g_subscriber)) return true;
@@ -792,15 +799,11 @@ bool subscribe() {
     return false;
   }
   g_others_clock = profiler == OtherProfiler::kIdle;
-  abi::Result result;
   char other[128] = {};
-  if (g_cupti.subscribe_v2 != nullptr) {
-    abi::SubscriberParameters parameters = {
-        offsetof(abi::SubscriberParameters, several), "tacho", other, sizeof other, 0, {}};
-    result = g_cupti.subscribe_v2(&g_subscriber, on_callback, nullptr, &parameters);
-  } else {
-    result = g_cupti.subscribe(&g_subscriber, on_callback, nullptr);
-  }
+  abi::Result result = subscribe_to_all(other, sizeof other);
+  // What the profiler would do within tacho's recording it does before.
+  if (result == abi::kMultipleSubscribers && g_others_clock && let_other_finalize())
+    result = subscribe_to_all(other, sizeof other);
   if (result == abi::kSuccess) return true;
   g_beside = result == abi::kMultipleSubscribers && profiler == OtherProfiler::kIdle && !others_hold_cupti(g_cupti);
   if (g_beside) return true;

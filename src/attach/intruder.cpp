@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
@@ -88,7 +89,8 @@ using tape::AttachBlock;
 using tape::AttachState;
 
 constexpr size_t kPage = 4096;
-constexpr size_t kStackBytes = 64 * 1024;  // for pthread_create
+constexpr int kSealedAgainstRunning = 0x20;  // F_SEAL_EXEC, which the kernel may set by itself
+constexpr size_t kStackBytes = 64 * 1024;    // for pthread_create
 constexpr size_t kDataBytes = (sizeof(AttachBlock) + kPage - 1) / kPage * kPage;
 constexpr int64_t kMillisecond = 1'000'000;
 constexpr int64_t kStopPatience = 500 * kMillisecond;   // for a thread to stop
@@ -560,14 +562,26 @@ struct Pages {
   int64_t descriptor = -1;  // of the library's copy, in the process
 };
 
+// Opens the file in memory that the process has just made, to write. Another thread of it may have put another file in
+// its place: only one that is empty, has no name and may be sealed, as files with names may not, is taken.
+Result<int> open_new_file(pid_t pid, int64_t descriptor) {
+  const int found = open(fmt::format("/proc/{}/fd/{}", pid, descriptor).c_str(), O_PATH | O_CLOEXEC);
+  struct stat status {};
+  int file = -1;
+  if (found >= 0 && fstat(found, &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0 &&
+      status.st_nlink == 0)
+    file = open(fmt::format("/proc/self/fd/{}", found).c_str(), O_WRONLY | O_CLOEXEC);
+  if (found >= 0) close(found);
+  if (file >= 0 && (fcntl(file, F_GET_SEALS) & ~kSealedAgainstRunning) == 0) return file;
+  if (file >= 0) close(file);
+  return fail("it has put another file in the place of the one for tacho's library");
+}
+
 // Copies the library into a file in memory that the process has opened.
 Status copy_library(pid_t pid, int64_t descriptor, const std::string& library) {
   std::ifstream from(library, std::ios::binary);
-  const int to = open(fmt::format("/proc/{}/fd/{}", pid, descriptor).c_str(), O_WRONLY | O_CLOEXEC);
-  if (!from || to < 0) {
-    if (to >= 0) close(to);
-    return fail("{} cannot be copied into process {}: {}", library, pid, strerror(errno));
-  }
+  if (!from) return fail("{} cannot be read: {}", library, strerror(errno));
+  TACHO_ASSIGN(const int to, open_new_file(pid, descriptor));
   std::vector<char> part(1 << 20);
   bool good = true;
   while (good && from) {
@@ -579,7 +593,7 @@ Status copy_library(pid_t pid, int64_t descriptor, const std::string& library) {
     }
   }
   close(to);
-  if (!good) return fail("{} cannot be copied into process {}: {}", library, pid, strerror(errno));
+  if (!good) return fail("{} cannot be copied into it: {}", library, strerror(errno));
   return {};
 }
 
@@ -682,10 +696,15 @@ class Intruder {
     if (places_.entry == 0 && library.empty()) {
       const std::string name = request_.library_name();
       if (!memory_.write(pages_.data, name.c_str(), name.size() + 1)) return fail("its memory cannot be written");
-      TACHO_ASSIGN(pages_.descriptor, thread.call_kernel(places_, SYS_memfd_create, {pages_.data, MFD_CLOEXEC}));
+      TACHO_ASSIGN(pages_.descriptor,
+                   thread.call_kernel(places_, SYS_memfd_create, {pages_.data, MFD_CLOEXEC | MFD_ALLOW_SEALING}));
       if (pages_.descriptor < 0)
         return fail("it may not open a file in memory: {}", strerror(static_cast<int>(-pages_.descriptor)));
-      TACHO_TRY(copy_library(facts_.pid, pages_.descriptor, request_.library));
+      at_step("opened");
+      if (Status copied = copy_library(facts_.pid, pages_.descriptor, request_.library); !copied) {
+        refused_ = true;
+        return copied;
+      }
       library = fmt::format("/proc/self/fd/{}", pages_.descriptor);
     }
     block.entry = places_.entry;

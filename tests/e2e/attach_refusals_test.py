@@ -179,6 +179,68 @@ class Containers(attach_test.Attached):
         self.assertIn("memfd:libtacho.so", pathlib.Path(f"/proc/{pid}/maps").read_text())
         self.assertGreater(self.kernels(pid), 10)
 
+    def test_links_do_not_lead_the_pool_out_of_the_container(self):
+        """The container's /dev/shm is a link, to a path that means another folder outside."""
+        outside = self.folder / "outside"
+        outside.mkdir()
+        before = outside.stat().st_mtime_ns
+        _, pid = self.contained("sh", "-c", f"mount -t tmpfs none {outside} && mount -t tmpfs none /dev && ln -s {outside} /dev/shm && "
+                                f"mknod -m 666 /dev/null c 1 3 && exec {LOOP} 100000000 1000")
+        self.assertGreater(self.kernels(pid), 10)
+        self.assertEqual((outside.stat().st_mtime_ns, list(outside.iterdir())), (before, []))
+
+    SWAPS = """
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+static int file;
+static void* swap(void* none) {
+  char path[64], link[64];
+  for (;;) {
+    for (int number = 3; number < 64; ++number) {
+      snprintf(path, sizeof path, "/proc/self/fd/%d", number);
+      const ssize_t size = readlink(path, link, sizeof link - 1);
+      if (size > 0 && number != file && strncmp(link, "/memfd:", 7) == 0) dup2(file, number);
+    }
+    usleep(1000);
+  }
+  return none;
+}
+int main(int count, char** words) {
+  pthread_t thread;
+  file = open(words[count - 1], O_RDONLY);
+  pthread_create(&thread, 0, swap, 0);
+  puts("ready");
+  fflush(stdout);
+  for (;;) pause();
+}
+"""
+
+    def test_a_file_in_the_place_of_the_librarys_copy(self):
+        """The program has opened a file that it may not write, and hands it to tacho as the one that tacho has made to copy its library into."""
+        (self.folder / "swaps.c").write_text(self.SWAPS)
+        self.run_command("gcc", "-O1", "-pthread", "-o", "swaps", "swaps.c")
+        for name, content in (("full", "what it holds\n"), ("empty", "")):
+            victim = self.folder / name
+            victim.write_text(content)
+            victim.chmod(0o444)
+            _, pid = self.contained("sh", "-c", f"mount -t tmpfs none {harness.BUILD / 'lib'} && exec {self.folder / 'swaps'} {victim}")
+            tacho = subprocess.Popen([str(TACHO), "attach", str(pid), "-q", "--overwrite", "--duration", "0.2", "-o", "a.tacho"], cwd=self.folder,
+                                     env={**os.environ, "TACHO_ATTACH_STEP": "opened"}, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(tacho.stderr.close)
+            self.addCleanup(tacho.kill)
+            state = lambda: pathlib.Path(f"/proc/{tacho.pid}/stat").read_text().rsplit(")", 1)[1].split()[0]  # noqa: E731, B023
+            self.wait_until(lambda: state() in "TZ")  # noqa: B023
+            self.assertEqual(state(), "T")
+            time.sleep(0.1)
+            tacho.send_signal(signal.SIGCONT)
+            self.assertEqual(tacho.wait(timeout=60), 1)
+            self.assertRegex(tacho.stderr.read(), r"^tacho: [^\n]*has put another file in the place[^\n]*\n$")
+            self.assertEqual(victim.read_text(), content)
+            self.assertEqual(self.leftovers(pid)[0], [])
+
     def test_a_program_whose_file_was_replaced(self):
         import shutil
         copy = self.folder / "copied"

@@ -55,7 +55,7 @@ class Watch(bed.Case):
                                                              "between pointers": 1, "device to peer": 1})
                 self.assertEqual(self.sums(moment, "fill", "bytes"), {"fill": int(self.printed["filled"])})
                 self.assertEqual(self.sums(moment, "wait"), {"hipDeviceSynchronize": 1, "hipEventSynchronize": 1,
-                                                             "hipStreamSynchronize": 1, "hipStreamSynchronize_spt": 1})
+                                                             "hipStreamSynchronize": 7, "hipStreamSynchronize_spt": 1})
                 self.assertEqual((moment["failed"], moment["uncounted"]), (0, 0))
 
     def test_the_last_error_is_the_programs(self):

@@ -40,12 +40,10 @@ static void make_out() {
   *g_out = 0;
 }
 
-static int ways() {
-  make_out();
+// The first call of a function goes another way through tacho than all others.
+static int launch_every_way(hipStream_t stream) {
   void* arguments[] = {&g_out};
   const void* const host = reinterpret_cast<const void*>(small);
-  hipStream_t stream;
-  HIP(hipStreamCreate(&stream));
   int launches = 0;
   const auto launched = [&](hipError_t result) {
     HIP(result);
@@ -55,30 +53,57 @@ static int ways() {
     small<<<2, 64>>>(g_out);
     return hipGetLastError();
   };
-  launched(chevron());
-  launched(hipLaunchKernel(host, dim3(2), dim3(64), arguments, 0, stream));
-  launched(hipLaunchKernel_spt(host, dim3(2), dim3(64), arguments, 0, nullptr));
-  launched(hipExtLaunchKernel(host, dim3(2), dim3(64), arguments, 0, stream, nullptr, nullptr, 0));
   hipFunction_t function;
   HIP(hipGetFuncBySymbol(&function, host));
-  launched(hipModuleLaunchKernel(function, 2, 1, 1, 64, 1, 1, 0, stream, arguments, nullptr));
-  launched(hipExtModuleLaunchKernel(function, 128, 1, 1, 64, 1, 1, 0, stream, arguments, nullptr, nullptr, nullptr, 0));
-  void* found = nullptr;
-  HIP(hipGetProcAddress("hipModuleLaunchKernel", &found, HIP_VERSION, 0, nullptr));
-  launched(reinterpret_cast<decltype(&hipModuleLaunchKernel)>(found)(function, 2, 1, 1, 64, 1, 1, 0, stream, arguments,
-                                                                     nullptr));
+  void* by_name = nullptr;
+  HIP(hipGetProcAddress("hipModuleLaunchKernel", &by_name, HIP_VERSION, 0, nullptr));
   Dl_info library{};
   dladdr(dlsym(RTLD_DEFAULT, "hipModuleLoadDataEx"), &library);
-  found = dlsym(dlopen(library.dli_fname, RTLD_NOW | RTLD_NOLOAD), "hipLaunchKernel");
-  using Launch = hipError_t (*)(const void*, dim3, dim3, void**, size_t, hipStream_t);
-  launched(reinterpret_cast<Launch>(found)(host, dim3(2), dim3(64), arguments, 0, stream));
+  void* const found = dlsym(dlopen(library.dli_fname, RTLD_NOW | RTLD_NOLOAD), "hipLaunchKernel");
+  hipEvent_t events[2];
+  for (hipEvent_t& event : events) HIP(hipEventCreate(&event));
+  // The GPU writes events that a launch takes along.
+  const auto timed = [&](hipError_t result) {
+    launched(result);
+    HIP(hipStreamSynchronize(stream));
+    float ms = -1;
+    HIP(hipEventElapsedTime(&ms, events[0], events[1]));
+    if (ms < 0) exit(1);
+  };
+  for (int turn = 0; turn < 3; ++turn) {
+    launched(chevron());
+    launched(hipLaunchKernel(host, dim3(2), dim3(64), arguments, 0, stream));
+    launched(hipLaunchKernel_spt(host, dim3(2), dim3(64), arguments, 0, nullptr));
+    timed(hipExtLaunchKernel(host, dim3(2), dim3(64), arguments, 0, stream, events[0], events[1], 0));
+    launched(hipModuleLaunchKernel(function, 2, 1, 1, 64, 1, 1, 0, stream, arguments, nullptr));
+    timed(hipExtModuleLaunchKernel(function, 128, 1, 1, 64, 1, 1, 0, stream, arguments, nullptr, events[0], events[1],
+                                   0));
+    launched(reinterpret_cast<decltype(&hipModuleLaunchKernel)>(by_name)(function, 2, 1, 1, 64, 1, 1, 0, stream,
+                                                                         arguments, nullptr));
+    using Launch = hipError_t (*)(const void*, dim3, dim3, void**, size_t, hipStream_t);
+    launched(reinterpret_cast<Launch>(found)(host, dim3(2), dim3(64), arguments, 0, stream));
 #if HIP_VERSION >= 60500000
-  hipLaunchConfig_t config{};
-  config.gridDim = dim3(2);
-  config.blockDim = dim3(64);
-  config.stream = stream;
-  launched(hipLaunchKernelExC(&config, host, arguments));
+    hipLaunchConfig_t config{};
+    config.gridDim = dim3(2);
+    config.blockDim = dim3(64);
+    config.stream = stream;
+    launched(hipLaunchKernelExC(&config, host, arguments));
+    HIP_LAUNCH_CONFIG other{};
+    other.gridDimX = 2;
+    other.gridDimY = other.gridDimZ = other.blockDimY = other.blockDimZ = 1;
+    other.blockDimX = 64;
+    other.hStream = stream;
+    launched(hipDrvLaunchKernelEx(&other, function, arguments, nullptr));
 #endif
+  }
+  return launches;
+}
+
+static int ways() {
+  make_out();
+  hipStream_t stream;
+  HIP(hipStreamCreate(&stream));
+  const int launches = launch_every_way(stream);
   HIP(hipDeviceSynchronize());
 
   constexpr size_t kBytes = 1 << 16;

@@ -132,6 +132,7 @@ struct WatchingThread {
   LaunchPlace launches = LaunchPlace::kUnknown;
   uint32_t turn = 0;       ///< its operations so far
   uint32_t forwarded = 0;  ///< it is in a function of CUDA's driver that was called through a hook
+  uint32_t in_hip = 0;     ///< it is in hooks of HIP's, so many deep
 };
 __attribute__((tls_model("initial-exec"))) extern constinit thread_local WatchingThread t_watching;
 TACHO_RUN_OFTEN void await_launch_place() {

@@ -20,6 +20,7 @@
 
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "capture/own_thread.h"
 #include "capture/plugin/watch/hooks.h"
@@ -70,10 +71,12 @@ struct Hip {
   }
 };
 constinit Hip g_hip = {};
-constinit std::atomic<bool> g_ready{false};
-constinit EventTimer g_timer;
-constinit HandleMap g_kernels;  // hipFunction_t and functions of the host that stand for kernels -> WatchedKernel
-constinit HandleMap g_graphs;   // hipGraphExec_t -> WatchRow
+TACHO_READ_OFTEN constinit std::atomic<bool> g_ready{false};
+TACHO_READ_OFTEN constinit std::atomic<bool> g_reads_at_exit{false};
+TACHO_READ_OFTEN constinit EventTimer g_timer;
+// hipFunction_t and functions of the host that stand for kernels -> WatchedKernel
+TACHO_READ_OFTEN constinit HandleMap g_kernels;
+TACHO_READ_OFTEN constinit HandleMap g_graphs;  // hipGraphExec_t -> WatchRow
 constinit uint32_t g_graph_names = 0;
 
 // A forked child finds it zeroed.
@@ -83,10 +86,9 @@ struct OwnState {
 constinit OwnState* g_own = nullptr;
 
 // HIP calls some of its exported functions itself.
-__attribute__((tls_model("initial-exec"))) constinit thread_local uint32_t t_depth = 0;
 struct Inside {
-  Inside() { ++t_depth; }
-  ~Inside() { --t_depth; }
+  TACHO_RUN_OFTEN Inside() { ++t_watching.in_hip; }
+  TACHO_RUN_OFTEN ~Inside() { --t_watching.in_hip; }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 };
@@ -138,7 +140,7 @@ bool exchange_mode(int* mode) {
   return g_hip.hipThreadExchangeStreamCaptureMode != nullptr &&
          settled(g_hip.hipThreadExchangeStreamCaptureMode(mode)) == kSuccess;
 }
-constinit UnknownCaptures g_unknown_captures;
+alignas(128) TACHO_READ_OFTEN constinit UnknownCaptures g_unknown_captures;
 
 bool is_capturing(Stream stream, bool per_thread) {
   int state = 0;  // hipStreamCaptureStatusNone
@@ -251,8 +253,7 @@ void* read_last_times(void*) {
 // HIP's own end is registered while it starts: ours has to come before it, so it is registered after. exit() first
 // destroys the thread-local objects of the thread that calls it, HIP's among them: another thread asks for the times.
 void read_at_exit() {
-  static constinit std::atomic<bool> registered{false};
-  if (registered.exchange(true)) return;
+  if (g_reads_at_exit.load(std::memory_order_relaxed) || g_reads_at_exit.exchange(true)) return;
   atexit([] {
     // exit() may have been called by a function of the program's that HIP calls under a lock of its own.
     constexpr int64_t kPatience = 1'000'000'000;
@@ -263,18 +264,19 @@ void read_at_exit() {
   });
 }
 
-// Whether what is put into the stream now becomes a node of a graph rather than work.
-bool captured(Stream stream, bool per_thread) {
-  const bool known = g_timer.capturing();
-  if (__builtin_expect(!known && !g_unknown_captures.possible(), 1)) return false;
+TACHO_RUN_SELDOM bool ask_whether_captured(Stream stream, bool per_thread, bool known) {
   // Behind an error that waits to be asked for, only a capture that is known is worth a call.
   return g_hip.times() && (known || undisturbed()) && is_capturing(stream, per_thread);
+}
+// Whether what is put into the stream now becomes a node of a graph rather than work.
+TACHO_RUN_OFTEN bool captured(Stream stream, bool per_thread) {
+  const bool known = g_timer.capturing();
+  return __builtin_expect(known || g_unknown_captures.possible(), 0) && ask_whether_captured(stream, per_thread, known);
 }
 
 // Names
 
-WatchedKernel* kernel_of(const void* handle, bool by_host, Stream stream) {
-  if (void* const known = g_kernels.find(handle)) return static_cast<WatchedKernel*>(known);
+TACHO_RUN_SELDOM WatchedKernel* name_kernel(const void* handle, bool by_host, Stream stream) {
   const char* name = nullptr;
   if (handle != nullptr && by_host && g_hip.hipKernelNameRefByPtr != nullptr)
     name = g_hip.hipKernelNameRefByPtr(handle, stream);
@@ -285,14 +287,18 @@ WatchedKernel* kernel_of(const void* handle, bool by_host, Stream stream) {
   if (name != nullptr) g_kernels.set(handle, kernel);
   return kernel;
 }
+TACHO_RUN_OFTEN WatchedKernel* kernel_of(const void* handle, bool by_host, Stream stream) {
+  void* const known = g_kernels.find(handle);
+  return __builtin_expect(known != nullptr, 1) ? static_cast<WatchedKernel*>(known)
+                                               : name_kernel(handle, by_host, stream);
+}
 // HIP has given the handle a meaning, perhaps another one than before.
 void forget_kernel(Word handle) {
   const Guard guard(g_own->objects);
   g_kernels.erase(reinterpret_cast<const void*>(handle));
 }
 
-WatchRow* graph_row(void* graph) {
-  if (void* const known = g_graphs.find(graph)) return static_cast<WatchRow*>(known);
+TACHO_RUN_SELDOM WatchRow* make_graph_row(void* graph) {
   constexpr uint32_t kMostGraphs = 64;
   const Guard guard(g_own->objects);
   char name[24] = "(other graphs)";
@@ -302,39 +308,40 @@ WatchRow* graph_row(void* graph) {
   return row;
 }
 
+TACHO_RUN_OFTEN WatchRow* graph_row(void* graph) {
+  void* const known = g_graphs.find(graph);
+  return __builtin_expect(known != nullptr, 1) ? static_cast<WatchRow*>(known) : make_graph_row(graph);
+}
+
 // What a call puts into a stream
 
-Stream as_stream(Word word) {
+TACHO_RUN_OFTEN Stream as_stream(Word word) {
   return reinterpret_cast<Stream>(word);
 }
 Word value_at(Word address, size_t index = 0) {
   return address != 0 ? reinterpret_cast<const Word*>(address)[index] : 0;
 }
 
-WatchedShape shape_of(const uint32_t (&grid)[3], const uint32_t (&group)[3]) {
-  WatchedShape shape;
-  for (size_t i = 0; i < 3; ++i) {
-    shape.grid[i] = threads(grid[i], group[i]);
-    shape.group[i] = group[i];
-  }
-  return shape;
+TACHO_RUN_OFTEN WatchedShape shape_of(const uint32_t (&grid)[3], const uint32_t (&group)[3]) {
+  return {{threads(grid[0], group[0]), threads(grid[1], group[1]), threads(grid[2], group[2])},
+          {group[0], group[1], group[2]}};
 }
-uint32_t low(Word word) {
+TACHO_RUN_OFTEN uint32_t low(Word word) {
   return static_cast<uint32_t>(word);
 }
-uint32_t high(Word word) {
+TACHO_RUN_OFTEN uint32_t high(Word word) {
   return static_cast<uint32_t>(word >> 32);
 }
 // Two dim3, of blocks and of threads of each, in words 1 to 4.
-WatchedShape blocks_packed(Words w) {
+TACHO_RUN_OFTEN WatchedShape blocks_packed(Words w) {
   return shape_of({low(w[1]), high(w[1]), low(w[2])}, {low(w[3]), high(w[3]), low(w[4])});
 }
 // The same numbers in a word each.
-WatchedShape blocks(Words w) {
+TACHO_RUN_OFTEN WatchedShape blocks(Words w) {
   return shape_of({low(w[1]), low(w[2]), low(w[3])}, {low(w[4]), low(w[5]), low(w[6])});
 }
 // Work-items in all, and of a work-group.
-WatchedShape work_items(Words w) {
+TACHO_RUN_OFTEN WatchedShape work_items(Words w) {
   return {{low(w[1]), low(w[2]), low(w[3])}, {low(w[4]), low(w[5]), low(w[6])}};
 }
 // The beginning of hipLaunchConfig_t and of HIP_LAUNCH_CONFIG.
@@ -343,24 +350,24 @@ struct LaunchConfig {
   Word shared_bytes;
   Stream stream;
 };
-WatchedShape configured(Word config) {
+TACHO_RUN_OFTEN WatchedShape configured(Word config) {
   auto* const given = reinterpret_cast<const LaunchConfig*>(config);
   return given != nullptr ? shape_of(given->grid, given->block) : WatchedShape{};
 }
-Word configured_stream(Word config) {
+TACHO_RUN_OFTEN Word configured_stream(Word config) {
   auto* const given = reinterpret_cast<const LaunchConfig*>(config);
   return given != nullptr ? reinterpret_cast<Word>(given->stream) : 0;
 }
 
-WatchedOperation launch_of_host(Word function, const WatchedShape& shape, Word stream) {
+TACHO_RUN_OFTEN WatchedOperation launch_of_host(Word function, const WatchedShape& shape, Word stream) {
   auto* const handle = reinterpret_cast<const void*>(function);
   return {kernel_of(handle, true, as_stream(stream))->row(shape), 0, as_stream(stream), false};
 }
-WatchedOperation launch_of_function(Word function, const WatchedShape& shape, Word stream) {
+TACHO_RUN_OFTEN WatchedOperation launch_of_function(Word function, const WatchedShape& shape, Word stream) {
   auto* const handle = reinterpret_cast<const void*>(function);
   return {kernel_of(handle, false, as_stream(stream))->row(shape), 0, as_stream(stream), false};
 }
-WatchedOperation launch_of_graph(Word graph, Word stream) {
+TACHO_RUN_OFTEN WatchedOperation launch_of_graph(Word graph, Word stream) {
   return {graph_row(reinterpret_cast<void*>(graph)), 0, as_stream(stream), false};
 }
 
@@ -475,7 +482,7 @@ bool extents_copied_in_batch(Words w, uint32_t index, WatchedOperation& operatio
 // Hooks
 
 Word hook_work(Function* next, Words w, WatchedOperation (*describe)(Words), bool per_thread) {
-  if (t_depth != 0 || !start(reinterpret_cast<const void*>(next))) return call(next, w);
+  if (t_watching.in_hip != 0 || !start(reinterpret_cast<const void*>(next))) return call(next, w);
   const Inside inside;
   OwnTime own;
   const WatchedOperation operation = describe(w);
@@ -490,8 +497,39 @@ Word hook_work(Function* next, Words w, WatchedOperation (*describe)(Words), boo
   return static_cast<Word>(static_cast<uint32_t>(result));
 }
 
+// Whether a launch needs nothing but what hook_launch() does.
+TACHO_RUN_OFTEN bool only_counts(const void* next) {
+  return __builtin_expect(next != nullptr && t_watching.in_hip == 0 && g_ready.load(std::memory_order_acquire) &&
+                              g_reads_at_exit.load(std::memory_order_relaxed),
+                          1);
+}
+// The same as hook_work() in one piece of code: programs launch more often than they do anything else. `words` are all
+// that the function has.
+template <typename Describe, typename... A>
+TACHO_RUN_OFTEN Word hook_launch(void* next, Describe describe, bool per_thread, A... words) {
+  auto* const function = reinterpret_cast<Word (*)(A...)>(next);
+  const Inside inside;
+  OwnTime own;
+  const Word given[] = {words...};
+  const WatchedOperation operation = describe(given);
+  if (__builtin_expect(operation.row == nullptr, 0)) {
+    lose_operations(1);
+    return function(words...);
+  }
+  if (captured(operation.stream, per_thread)) return function(words...);  // counted when its graph is launched
+  const int result = watch_work(
+      g_timer, own, operation, per_thread, [] { return KeptBy{}; },
+      [=] { return static_cast<int>(function(words...)); });
+  return static_cast<Word>(static_cast<uint32_t>(result));
+}
+template <typename Describe, size_t... I>
+TACHO_RUN_OFTEN Word hook_launch_of(void* next, Describe describe, bool per_thread, Words w,
+                                    std::index_sequence<I...>) {
+  return hook_launch(next, describe, per_thread, w[I]...);
+}
+
 Word hook_several(Function* next, Words w, bool (*describe)(Words, uint32_t, WatchedOperation&)) {
-  if (t_depth != 0 || !start(reinterpret_cast<const void*>(next))) return call(next, w);
+  if (t_watching.in_hip != 0 || !start(reinterpret_cast<const void*>(next))) return call(next, w);
   const Inside inside;
   WatchedOperation operation;
   const bool any = describe(w, 0, operation);
@@ -515,14 +553,14 @@ Word hook_several(Function* next, Words w, bool (*describe)(Words, uint32_t, Wat
 }
 
 Word hook_wait(Function* next, Words w, WatchRow* (*row)()) {
-  if (t_depth != 0 || !start(reinterpret_cast<const void*>(next))) return call(next, w);
+  if (t_watching.in_hip != 0 || !start(reinterpret_cast<const void*>(next))) return call(next, w);
   const Inside inside;
   return static_cast<Word>(static_cast<uint32_t>(watch_wait(
       g_timer, row(), {}, [&] { return static_cast<int>(call(next, w)); }, [] {})));
 }
 
 Word hook_memory(Function* next, Words w, WatchRow* (*row)(), Word (*bytes)(Words)) {
-  if (t_depth != 0 || !start(reinterpret_cast<const void*>(next))) return call(next, w);
+  if (t_watching.in_hip != 0 || !start(reinterpret_cast<const void*>(next))) return call(next, w);
   const Inside inside;
   const uint32_t stay = g_stay.load(std::memory_order_relaxed);
   const Word result = call(next, w);
@@ -580,13 +618,13 @@ void entry_given(int result, Words w);
 // For __hipRegisterFunction, which runs before main(), HIP is not started.
 Word hook_after(Function* next, Words w, void (*after)(int, Words), bool starts) {
   const Word result = call(next, w);
-  if (t_depth != 0 || !(starts ? start(reinterpret_cast<const void*>(next)) : g_ready.load())) return result;
+  if (t_watching.in_hip != 0 || !(starts ? start(reinterpret_cast<const void*>(next)) : g_ready.load())) return result;
   const Inside inside;
   after(static_cast<int>(result), w);
   return result;
 }
 Word hook_around(Function* next, Words w, void (*before)(Words), void (*failed)()) {
-  if (t_depth != 0 || !start(reinterpret_cast<const void*>(next))) return call(next, w);
+  if (t_watching.in_hip != 0 || !start(reinterpret_cast<const void*>(next))) return call(next, w);
   const Inside inside;
   before(w);
   const Word result = call(next, w);
@@ -595,7 +633,7 @@ Word hook_around(Function* next, Words w, void (*before)(Words), void (*failed)(
 }
 
 constexpr Word kNotFound = 302;  // hipErrorSharedObjectSymbolNotFound
-constexpr bool is_per_thread(std::string_view name) {
+consteval bool is_per_thread(std::string_view name) {
   return name.ends_with("_spt");
 }
 
@@ -622,6 +660,34 @@ constexpr bool is_per_thread(std::string_view name) {
   TACHO_HIP_HOOK(symbol,            \
                  hook_work(         \
                      next, words, [](Words w) -> WatchedOperation { return __VA_ARGS__; }, is_per_thread(#symbol)))
+// Of `count` words. What comes once lies elsewhere, and gets all words as they are.
+#define TACHO_HIP_LAUNCH(symbol, count, ...)                                                                       \
+  namespace tacho::capture::watch {                                                                                \
+  namespace {                                                                                                      \
+  TACHO_READ_OFTEN constinit std::atomic<void*> g_next_##symbol{nullptr};                                          \
+  TACHO_RUN_OFTEN WatchedOperation describe_##symbol(Words w) {                                                    \
+    return __VA_ARGS__;                                                                                            \
+  }                                                                                                                \
+  TACHO_RUN_SELDOM Word begin_##symbol(const void* caller, TACHO_WORDS) {                                          \
+    Function* const next = next_of(g_next_##symbol, #symbol, caller);                                              \
+    if (next == nullptr) return kNotFound;                                                                         \
+    const Word words[] = {r0, r1, r2, r3, r4, r5, s0, s1, s2, s3, s4, s5, s6, s7};                                 \
+    return hook_work(                                                                                              \
+        next, words, [](Words w) { return describe_##symbol(w); }, is_per_thread(#symbol));                        \
+  }                                                                                                                \
+  }                                                                                                                \
+  }                                                                                                                \
+  extern "C" __attribute__((visibility("hidden"))) uint64_t tacho_watch_##symbol(TACHO_WORDS) {                    \
+    using namespace tacho::capture::watch;                                                                         \
+    void* const next = g_next_##symbol.load(std::memory_order_acquire);                                            \
+    if (!only_counts(next))                                                                                        \
+      return begin_##symbol(__builtin_return_address(0), r0, r1, r2, r3, r4, r5, s0, s1, s2, s3, s4, s5, s6, s7);  \
+    const Word words[] = {r0, r1, r2, r3, r4, r5, s0, s1, s2, s3, s4, s5, s6, s7};                                 \
+    return hook_launch_of(                                                                                         \
+        next, [](Words w) __attribute__((always_inline)) { return describe_##symbol(w); }, is_per_thread(#symbol), \
+        words, std::make_index_sequence<count>());                                                                 \
+  }                                                                                                                \
+  extern "C" __attribute__((visibility("default"), alias("tacho_watch_" #symbol))) uint64_t symbol(TACHO_WORDS);
 #define TACHO_HIP_SEVERAL(symbol, describe) TACHO_HIP_HOOK(symbol, hook_several(next, words, describe))
 #define TACHO_HIP_WAIT(symbol) TACHO_HIP_HOOK(symbol, hook_wait(next, words, [] { return TACHO_ROW(kWait, #symbol); }))
 #define TACHO_HIP_MEMORY(symbol, kind, bytes)                                          \
@@ -642,6 +708,7 @@ struct HookedFunction {
   std::atomic<void*>* next;
 };
 #define TACHO_HIP_LINE(symbol) {#symbol, reinterpret_cast<void*>(&tacho_watch_##symbol), &g_next_##symbol},
+#define TACHO_HIP_LAUNCH(symbol, count, ...) TACHO_HIP_LINE(symbol)
 #define TACHO_HIP_WORK(symbol, ...) TACHO_HIP_LINE(symbol)
 #define TACHO_HIP_SEVERAL(symbol, describe) TACHO_HIP_LINE(symbol)
 #define TACHO_HIP_WAIT(symbol) TACHO_HIP_LINE(symbol)

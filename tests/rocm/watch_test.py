@@ -121,6 +121,20 @@ class Watch(bed.Case):
         self.assertEqual([(row["count"], row["timed"]) for row in sorted(self.rows(moment, "kernel"), key=lambda row: row["name"])],
                          [(125, 0), (500, 0)])
 
+    def test_calls_past_tacho_are_not_counted(self):
+        # By which bench/watch_hip.py measures what tacho takes.
+        for options in ((), ("--counts-only",)):
+            with self.subTest(options):
+                moment, ledger = self.watch(self.program("watched"), "past", "0.5", "64", options=options)
+                through, past = int(self.printed["through"]), int(self.printed["past"])
+                self.assertGreater(min(through, past), 4096)
+                self.assertEqual(self.printed["ran"], str(through + past))
+                self.assertEqual(ledger.names(), {"small": through + past})
+                self.assertEqual((self.sums(moment, "kernel"), self.sums(moment, "wait")),
+                                 ({"small": through}, {"hipStreamSynchronize": through // 64}))
+                rounds = [line.split()[1:] for line in self.result.stdout.decode().splitlines() if line.startswith("round")]
+                self.assertTrue(rounds and all(float(ratio) > 0 for each in rounds for ratio in each))
+
     def test_hsa_without_hip(self):
         program = self.program("hsa_only", "-lhsa-runtime64")
         self.program("watched", "--cuda-device-only", "--no-gpu-bundle-output", "--no-offload-arch=gfx90a",

@@ -2,7 +2,8 @@
 //   ways          launches by each function, copies and fills of many kinds, allocations, waits
 //   errors        what hipGetLastError says behind launches, good and bad ones, and behind other calls
 //   often COUNT   launches of two kernels, one small and one that takes longer, on two streams, waiting now and then
-//   pace COUNT    the processor's time for a launch, over batches of 64; that of the waits between them is left out
+//   past SECONDS LAUNCHES   so many launches and a wait, again and again: in turns of some 4096 launches by the functions to which the
+//                 program's names lead, and by HIP's own
 //   captures      a thread launches while another one captures and launches graphs
 //   streams       streams that are destroyed with work in them
 //   reset         hipDeviceReset, then more work, three times
@@ -19,6 +20,7 @@
 #include <iterator>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "bed.h"
@@ -190,27 +192,76 @@ static int often(int count) {
   return 0;
 }
 
-static double processor_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+// HIP's functions, for a program whose own names lead to others' functions first.
+struct Functions {
+  decltype(&hipLaunchKernel) launch = &hipLaunchKernel;
+  decltype(&hipStreamSynchronize) wait = &hipStreamSynchronize;
+};
+static Functions functions_of_hip() {
+  Dl_info library{};
+  dladdr(dlsym(RTLD_DEFAULT, "hipModuleLoadDataEx"), &library);  // which nothing stands in for
+  void* const hip = dlopen(library.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+  const auto find = [&](auto& into, const char* name) {
+    void* const found = dlvsym(hip, name, "hip_4.2");
+    Dl_info of{};
+    if (dladdr(found, &of) == 0 || of.dli_fbase != library.dli_fbase) {
+      fprintf(stderr, "%s is not HIP's own\n", name);
+      exit(1);
+    }
+    into = reinterpret_cast<std::remove_reference_t<decltype(into)>>(found);
+  };
+  Functions own;
+  find(own.launch, "hipLaunchKernel");
+  find(own.wait, "hipStreamSynchronize");
+  return own;
 }
 
-static int pace(int count) {
-  make_out();
-  std::vector<double> each;
-  double all = 0;
-  for (int batch = 0; batch < count / 64; ++batch) {
-    const double begin = processor_ns();
-    for (int i = 0; i < 64; ++i) small<<<1, 64>>>(g_out);
-    const double taken = processor_ns() - begin;
-    each.push_back(taken / 64);
-    all += taken;
-    HIP(hipStreamSynchronize(nullptr));
+// ns: the thread's processor time in launches, its processor time, that of all threads, and the time that passed.
+struct Taken {
+  double launches = 0, thread = 0, all = 0, wall = 0;
+};
+static double now_ns(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+static void work(const Functions& by, int batches, int each, Taken& taken) {
+  void* arguments[] = {&g_out};
+  const double from = now_ns(CLOCK_MONOTONIC), all_from = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+  for (int batch = 0; batch < batches; ++batch) {
+    const double begin = now_ns(CLOCK_THREAD_CPUTIME_ID);
+    for (int i = 0; i < each; ++i)
+      HIP(by.launch(reinterpret_cast<const void*>(small), dim3(1), dim3(64), arguments, 0, nullptr));
+    taken.launches += now_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+    HIP(by.wait(nullptr));
+    taken.thread += now_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
   }
-  std::sort(each.begin(), each.end());
-  printf("mean_ns %.1f\nmedian_ns %.1f\nlaunches %zu\n", all / 64 / static_cast<double>(each.size()),
-         each[each.size() / 2], each.size() * 64);
+  taken.all += now_ns(CLOCK_PROCESS_CPUTIME_ID) - all_from;
+  taken.wall += now_ns(CLOCK_MONOTONIC) - from;
+}
+static int past(double seconds, int each) {
+  make_out();
+  const Functions kinds[] = {{}, functions_of_hip()};  // as the program's names lead, and past all that stands in
+  long launches[2] = {};
+  const auto block = [&](int kind, int batches, Taken& taken) {
+    work(kinds[kind], batches, each, taken);
+    launches[kind] += static_cast<long>(batches) * each;
+  };
+  const int batches = std::max(1, 4096 / each);
+  for (Taken warm; warm.wall < 2e8;)
+    for (const int kind : {0, 1}) block(kind, 1, warm);
+  const double end = now_ns(CLOCK_MONOTONIC) + seconds * 1e9;
+  for (int round = 0; now_ns(CLOCK_MONOTONIC) < end; ++round) {
+    Taken taken[2];
+    for (const int turn : {0, 1, 1, 0}) {
+      const int kind = turn ^ (round & 1);
+      block(kind, batches, taken[kind]);
+    }
+    const auto& [with, without] = taken;
+    printf("round %.5f %.5f %.5f %.5f %.1f\n", with.launches / without.launches, with.thread / without.thread,
+           with.all / without.all, with.wall / without.wall, without.launches / (2.0 * batches * each));
+  }
+  printf("through %ld\npast %ld\nran %u\n", launches[0], launches[1], *g_out);
   return 0;
 }
 
@@ -323,7 +374,7 @@ static int run(int argc, char** argv) {
   if (how == "ways") return ways();
   if (how == "errors") return errors();
   if (how == "often") return often(argc > 2 ? atoi(argv[2]) : 20000);
-  if (how == "pace") return pace(argc > 2 ? atoi(argv[2]) : 20000);
+  if (how == "past") return past(argc > 2 ? atof(argv[2]) : 1, argc > 3 ? atoi(argv[3]) : 64);
   if (how == "captures") return captures();
   if (how == "streams") return streams();
   if (how == "reset") return reset();

@@ -17,6 +17,7 @@
 #include "analysis/operators/common_parents.h"
 #include "analysis/operators/operator_values.h"
 #include "analysis/operators/operators.h"
+#include "analysis/sums/sums.h"
 #include "base/files/sorted_file.h"
 #include "base/saturating.h"
 #include "base/text/demangle.h"
@@ -134,6 +135,7 @@ Status find_shapes(Side& side) {
 Result<Side> make_side(const trace::Trace& trace, DiffBy by, bool input_shapes) {
   if (trace.aggregated())
     return fail("{}: recorded with --aggregate: it holds no single durations to compare", trace.path());
+  if (holds_sums(trace)) return fail("{}", sums_sentence(trace.path()));
   Side side{.trace = &trace, .by = by};
   if (by != DiffBy::kOperator) {
     side.rows = std::max<int64_t>(trace.rows(walk::dimension_of(facts_of(by))), 1);

@@ -8,7 +8,9 @@
 #include <optional>
 #include <utility>
 
+#include "analysis/sums/sums.h"
 #include "base/files/sorted_file.h"
+#include "base/saturating.h"
 #include "trace/read/rows.h"
 #include "trace/write/copy.h"
 #include "walk/calls/causes.h"
@@ -149,6 +151,35 @@ std::string DeviceOwners::without_host(const trace::Trace& trace, size_t input) 
   return fmt::format("run {}", input);
 }
 
+// Sums of `tacho watch` add up by time: they merge with sums of other times, and with nothing else.
+class SumsInTurn {
+ public:
+  Status take(const MergeInput& input, int64_t time_shift) {
+    const bool sums = holds_sums(*input.trace);
+    if (first_.empty()) first_ = input.name;
+    if (taken_++ > 0 && sums == spans_.empty())
+      return fail("{}: holds sums of tacho watch, and {} does not: they do not merge", sums ? input.name : first_,
+                  sums ? first_ : input.name);
+    if (!sums) return {};
+    TACHO_ASSIGN(TimeRange span, span_of_sums(*input.trace));
+    add_saturating(span.from, time_shift);
+    add_saturating(span.to, time_shift);
+    for (const auto& [name, other] : spans_)
+      if (span.from < other.to && other.from < span.to)
+        return fail(
+            "{}: its time overlaps that of {}: sums of one time do not merge; tacho diff compares them, and tacho "
+            "watch --from shows several hosts together",
+            input.name, name);
+    spans_.emplace_back(input.name, span);
+    return {};
+  }
+
+ private:
+  size_t taken_ = 0;
+  std::string first_;
+  std::vector<std::pair<std::string, TimeRange>> spans_;
+};
+
 }  // namespace
 
 bool TracedMachine::is(const TracedMachine& other) const {
@@ -177,6 +208,7 @@ Result<TracedMachine> traced_machine(const trace::Trace& trace) {
 
 Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& writer, std::vector<std::string>& notes) {
   if (inputs.empty()) return fail("nothing to merge");
+  SumsInTurn sums;
   std::optional<Anchor> first_anchor;
   TracedMachine first_machine;
   bool have_clocks = false;
@@ -230,6 +262,7 @@ Status merge_into(const std::vector<MergeInput>& inputs, trace::TraceWriter& wri
       notes.push_back(std::move(note));
     }
     have_clocks = have_clocks || trace.rows(Table::kClock) > 0;
+    TACHO_TRY(sums.take(inputs[i], options.time_shift));
     TACHO_TRY(trace::copy_into(trace, writer, options));
     if (!trace.complete()) writer.property(Table::kEnd, 0, kCutOff, trace.note());
   }

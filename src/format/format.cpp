@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 
+#include "analysis/sums/sums.h"
 #include "format/chrome_json/chrome_json.h"
 #include "format/csv/csv.h"
 #include "format/kineto/kineto.h"
@@ -133,8 +134,10 @@ Status check_recording(const Writer& writer, bool sums, bool stacks) {
 
 namespace {
 
-// "21 allocations"
-std::string counted(Table table, int64_t rows) {
+// "21 allocations". `sums`: of tacho watch, which keeps them beside telemetry.
+std::string counted(Table table, int64_t rows, bool sums) {
+  if (sums && table == Table::kReading)
+    return fmt::format("{} reading{} of sums and telemetry", rows, rows == 1 ? "" : "s");
   struct Noun {
     Table table;
     std::string_view one, many;
@@ -198,12 +201,13 @@ int64_t rows_without_owner(const Writer& writer, const trace::Trace& trace, cons
 
 std::string left_out(const Writer& writer, const trace::Trace& trace, const walk::EventFilter& filter) {
   if (trace.aggregated()) return {};
+  const bool sums = analysis::holds_sums(trace);
   std::vector<std::string> parts;
   for (size_t i = 0; i < event::kFactTables; ++i) {
     const auto table = static_cast<Table>(i);
     if ((writer.holds >> i & 1) != 0 || !filter.wants(table) || trace.rows(table) == 0) continue;
     const int64_t rows = rows_of(trace, table, filter.process);
-    if (std::string part = rows == 0 ? std::string() : counted(table, rows); !part.empty())
+    if (std::string part = rows == 0 ? std::string() : counted(table, rows, sums); !part.empty())
       parts.push_back(std::move(part));
   }
   if (writer.processes && filter.process == 0)

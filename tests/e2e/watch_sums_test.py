@@ -2,10 +2,11 @@
 """`tacho watch -o FILE.tacho`: the sums of a run, for tacho stats, query and diff."""
 import json
 import os
+import shutil
 import sys
 import unittest
 
-from harness import BUILD, Case, EXAMPLES, SOURCE, TACHO, main, sanitized
+from harness import BUILD, Case, DATA, EXAMPLES, SOURCE, TACHO, main, sanitized
 
 DRIVER = BUILD / "tests" / "fake_cuda"
 PROGRAM = DRIVER / "fake_watched"
@@ -44,7 +45,7 @@ class Sums(Case):
         self.assertEqual((waits["name"], waits["count"]), ("cuStreamSynchronize", 603))
         [memory] = self.table("stats", "w.tacho", "--by", "allocation")
         self.assertEqual((memory["count"], memory["bytes"], memory["total_ns"]), (3, 3 << 20, None))
-        query = json.loads(self.run_command(TACHO, "query", "w.tacho", "--dialect", "tacho", "--output-format", "json",
+        query = json.loads(self.run_command(TACHO, "query", "w.tacho", "--output-format", "json",
                                             "SELECT kind, sum(count) AS count, sum(bytes) AS bytes, count(DISTINCT start) AS periods FROM watch_sums "
                                             "WHERE kind IN ('kernel', 'copy') GROUP BY kind ORDER BY kind").stdout)
         rows = query["rows"] if isinstance(query, dict) else [list(row.values()) for row in query]
@@ -88,11 +89,43 @@ class Sums(Case):
             with self.subTest(words):
                 self.one_sentence(self.run_command(*diff, *words, code=1, env=ENVIRONMENT), needle)
         self.one_sentence(self.run_command(TACHO, "stats", "w.tacho", "--by", "api", code=1), "--by kernel, copy, fill, sync or allocation")
-        # What asks for single operations does not speak of a trace without kernels.
-        for words in (("report", "findings"), ("report", "gaps"), ("flame",), ("top",), ("memory",), ("stats", "--by", "operator"),
-                      ("stats", "--by", "line")):
+
+    def test_what_asks_for_single_operations(self):
+        """It does not speak of a trace without kernels, and leaves no file behind."""
+        self.watch(f"{PROGRAM} dlsym plain 2000 >/dev/null", "-q")
+        for words in (("report", "findings"), ("report", "gaps"), ("report", "ranks"), ("ranks",), ("flame",), ("top",), ("busy",), ("memory",),
+                      ("stats", "--by", "operator"), ("stats", "--by", "line"), ("trim", "--start", "0%", "part.tacho")):
             with self.subTest(words):
-                self.one_sentence(self.run_command(TACHO, *words, "w.tacho", code=1), "w.tacho: holds sums of tacho watch", "tacho stats, diff and query")
+                at = words.index("part.tacho") if "part.tacho" in words else len(words)
+                words = (*words[:at], "w.tacho", *words[at:])
+                self.one_sentence(self.run_command(TACHO, *words, code=1), "w.tacho: holds sums of tacho watch", "tacho stats, diff, view and query")
+        self.assertEqual(os.listdir(self.folder), ["w.tacho"])
+        said = self.run_command(TACHO, "export", "w.tacho", "-f", "csv", "-d", "csv").stderr.decode()
+        self.assertRegex(said, r"-f csv has no place for \d+ readings of sums and telemetry, which a \.tacho file keeps")
+        # Ranks beside it are read.
+        job = self.folder / "job"
+        job.mkdir()
+        (self.folder / "w.tacho").rename(job / "rank0.tacho")
+        for rank in (1, 2):
+            shutil.copy(DATA / "ranks4" / f"kineto_rank{rank}.json.gz", job)
+        said = self.run_command(TACHO, "ranks", "job").stdout.decode()
+        self.assertIn("2 ranks", said)
+        self.assertIn("holds sums of tacho watch", " ".join(said.split()))
+
+    def test_merge(self):
+        """Sums of two times are those of both; of one time, or beside operations, they do not merge."""
+        for name in ("a.tacho", "b.tacho"):
+            self.run_command(TACHO, "watch", "-q", "-o", name, "--", PROGRAM, "dlsym", "plain", "2000", env=ENVIRONMENT)
+        self.run_command(TACHO, "merge", "a.tacho", "b.tacho", "-o", "both.tacho")
+        rows = {row["name"]: row["count"] for row in self.table("stats", "both.tacho")}
+        self.assertEqual(rows, {"often_1000 4096/256": 4000, "seldom_50000 4096/256": 40})
+        self.run_command(TACHO, "trace", "-q", "-o", "t.tacho", "--", "true", env=ENVIRONMENT)
+        for inputs, needles in ((("a.tacho", "t.tacho"), ("a.tacho: holds sums of tacho watch, and t.tacho does not",)),
+                                (("t.tacho", "b.tacho"), ("b.tacho: holds sums of tacho watch, and t.tacho does not",)),
+                                (("a.tacho", "both.tacho"), ("both.tacho: its time overlaps that of a.tacho", "tacho watch --from"))):
+            with self.subTest(inputs):
+                self.one_sentence(self.run_command(TACHO, "merge", *inputs, "-o", "m.tacho", code=1), *needles)
+        self.assertFalse((self.folder / "m.tacho").exists())
 
     def test_files(self):
         self.watch("true", "-q")

@@ -155,6 +155,13 @@ bool holds_sums(const trace::Trace& trace) {
   return trace.property(Table::kEnd, 0, "watch").has_value();
 }
 
+std::string sums_sentence(std::string_view name) {
+  return fmt::format(
+      "{}: holds sums of tacho watch and no single operations: tacho stats, diff, view and query read it; tacho watch "
+      "--keep and tacho trace record operations",
+      name);
+}
+
 Result<TimeRange> span_of_sums(const trace::Trace& trace) {
   TACHO_ASSIGN(const auto periods, periods_of(trace, tracks_of(trace)));
   if (periods.empty()) return fail("{}: holds no sums of tacho watch", trace.path());

@@ -51,6 +51,8 @@ struct SumTotals {
 
 /// Whether the trace holds such sums.
 bool holds_sums(const trace::Trace& trace);
+/// Why that which asks for single operations refuses such a file, and what reads it.
+std::string sums_sentence(std::string_view name);
 /// From the first period's begin to the last one's end; an error where there is none.
 Result<TimeRange> span_of_sums(const trace::Trace& trace);
 /// The sums of each range: of the periods whose middle lies in it. In one pass.

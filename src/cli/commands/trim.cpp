@@ -47,7 +47,7 @@ Status trim_rpd(const TrimRequest& request) {
 }
 
 Status trim_trace(const TrimRequest& request) {
-  TACHO_ASSIGN(const auto trace, open_trace(request.in));
+  TACHO_ASSIGN(const auto trace, open_events(request.in));
   if (trace->aggregated()) return fail("{}: recorded with --aggregate: it holds no events to choose from", request.in);
   const auto [first, last] = trace->time_range();
   TACHO_ASSIGN(const auto span, span_of(request, first, last));

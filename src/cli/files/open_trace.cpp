@@ -34,11 +34,7 @@ Result<std::shared_ptr<const trace::Trace>> open_trace(const std::string& path, 
 
 Result<std::shared_ptr<const trace::Trace>> open_events(const std::string& path) {
   TACHO_ASSIGN(auto trace, open_trace(path));
-  if (analysis::holds_sums(*trace))
-    return fail(
-        "{}: holds sums of tacho watch and no single operations: tacho stats, diff and query read it; tacho watch "
-        "--keep and tacho trace record operations",
-        path);
+  if (analysis::holds_sums(*trace)) return fail("{}", analysis::sums_sentence(path));
   return trace;
 }
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 
+#include "analysis/sums/sums.h"
 #include "analysis/trim.h"
 #include "format/format.h"
 #include "format/rocpd/rocpd.h"
@@ -165,7 +166,8 @@ class SqlSession : public Session {
   std::string unknown_, unaligned_, passes_, cut_off_;
   bool empty_ = false;
   std::string dialect_;
-  std::string own_;  // the file's own dialect if it is a database
+  bool chosen_ = false;  // the dialect
+  std::string own_;      // the file's own dialect if it is a database
   std::shared_ptr<const sqlite::Database> database_;
   int version_ = 0;
   std::unique_ptr<Desk> file_;   // the database in place; for an .rpd, virtual tables replace some views
@@ -187,7 +189,8 @@ Status SqlSession::prepare_file(const std::string& path, std::string_view dialec
     else if (!format::rocpd::suffixes(*database_).empty())
       own_ = "rocpd";
   }
-  dialect_ = !dialect.empty() ? dialect : !own_.empty() ? std::string_view(own_) : std::string_view("rpd");
+  chosen_ = !dialect.empty();
+  dialect_ = chosen_ ? dialect : !own_.empty() ? std::string_view(own_) : std::string_view("rpd");
   if (std::find(std::begin(kDialects), std::end(kDialects), dialect_) == std::end(kDialects))
     return fail("--dialect {}: choose rpd, rocpd or tacho", dialect);
   if (own_.empty() || dialect_ != own_) return make_trace_desk();
@@ -202,7 +205,8 @@ Status SqlSession::prepare_file(const std::string& path, std::string_view dialec
 }
 
 Status SqlSession::prepare_trace(std::shared_ptr<const trace::Trace> trace, std::string_view dialect) {
-  dialect_ = dialect.empty() ? std::string_view("rpd") : dialect;
+  chosen_ = !dialect.empty();
+  dialect_ = chosen_ ? dialect : std::string_view("rpd");
   if (std::find(std::begin(kDialects), std::end(kDialects), dialect_) == std::end(kDialects))
     return fail("--dialect {}: choose rpd, rocpd or tacho", dialect);
   return make_trace_desk(trace);
@@ -231,6 +235,7 @@ Status SqlSession::make_trace_desk() {
 }
 
 Status SqlSession::make_trace_desk(const std::shared_ptr<const trace::Trace>& trace) {
+  if (!chosen_ && own_.empty() && analysis::holds_sums(*trace)) dialect_ = "tacho";  // the one with a view of them
   unknown_ = trace->unknown();
   unaligned_ = analysis::unaligned_sentence(*trace);
   passes_ = format::passes::sentence(*trace);

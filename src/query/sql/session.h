@@ -22,9 +22,9 @@ struct Explanation {
 
 class Session {
  public:
-  /// Opens any file that tacho reads. `dialect`: "rpd", "rocpd", "tacho", or "" for the file's own (rpd for files that
-  /// have none). Queries .rpd files and rocpd databases in place; if a statement names another dialect, tacho reads the
-  /// file as a trace.
+  /// Opens any file that tacho reads. `dialect`: "rpd", "rocpd", "tacho", or "" for the file's own (of files that have
+  /// none tacho for sums of tacho watch, else rpd). Queries .rpd files and rocpd databases in place; if a statement
+  /// names another dialect, tacho reads the file as a trace.
   static Result<std::unique_ptr<Session>> open(const std::string& path, std::string_view dialect = {});
   /// The same for a trace that is open already, whatever file it came from.
   static Result<std::unique_ptr<Session>> over(std::shared_ptr<const trace::Trace> trace,

@@ -11,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "analysis/sums/sums.h"
 #include "analysis/trim.h"
 #include "base/files/temporary.h"
 #include "base/text/how_many.h"
@@ -295,6 +296,7 @@ Status open_and_pass(const std::string& file, bool keep, Job& job, OpenedFile& o
   TACHO_ASSIGN(std::shared_ptr<const trace::Trace> trace, format::open_any(file));
   if (trace->aggregated())
     return fail("{}: recorded with --aggregate: it holds no events to compare between ranks", file);
+  if (analysis::holds_sums(*trace)) return fail("{}", analysis::sums_sentence(file));
   TACHO_ASSIGN(opened.passed, pass_over_runs(*trace, file, opened.passed_with, job.names, job.spools));
   std::vector<RankRun>& runs = opened.passed.runs;
   for (RankRun& run : runs) {

@@ -436,6 +436,13 @@ class Policies(harness.Case):
         self.assertEqual(self.calls("marker", "thread"), 128000, text)
         self.assertLess((self.folder / "t.tacho").stat().st_size, 200_000)
 
+    def test_aggregate_suggests_only_what_works(self):
+        said = self.run_command(TACHO, "trace", "--aggregate", "-o", "t.tacho", "--", LIFECYCLE, "threads", "20").stderr.decode()
+        commands = re.findall(r"^ {7}tacho (.+?)(?: {3}\(.*)?$", said, re.M)
+        self.assertGreaterEqual(len(commands), 1, said)
+        for command in commands:
+            self.run_command(TACHO, *command.split())
+
     def test_ring_keeps_the_newest(self):
         self.trace("/bin/sh", "-c", f"{LIFECYCLE} names 250000; sleep 1; {LIFECYCLE} open 10", options=["--ring", "100k"])
         rows = self.stats("marker")

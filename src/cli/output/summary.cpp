@@ -422,14 +422,15 @@ void add_next_steps(Sections& out, const trace::Trace& trace, const SummaryOptio
     const std::string folder = std::filesystem::path(trace.path()).parent_path().string();
     suggest(fmt::format("ranks {}", folder.empty() ? "." : report::clean(folder)), "who made whom wait");
   }
-  suggest(fmt::format("view {}", file), "the timeline, in a browser");
+  suggest(fmt::format("view {}", file), trace.aggregated() ? "in a browser" : "the timeline, in a browser");
   if (trace.property(Table::kEnd, 0, "torch_trace") == "1")
     suggest(fmt::format("stats {} --by operator", file), "or --by module");
   if (trace.property(Table::kEnd, 0, "memory") == "1") suggest(fmt::format("memory {}", file), "who holds the memory");
   if (sampled || trace.property(Table::kEnd, 0, "attach.stayed_out") != "1")
     suggest(fmt::format("stats {} --by {}", file, sampled ? "line" : "api"));
   if (sampled) suggest(fmt::format("flame {}", file));
-  suggest(fmt::format("export {} -f pftrace", file), "open in ui.perfetto.dev");
+  // --aggregate keeps no events for a timeline.
+  if (!trace.aggregated()) suggest(fmt::format("export {} -f pftrace", file), "open in ui.perfetto.dev");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "analysis/stats.h"
+#include "analysis/sums/sums.h"
 #include "analysis/trim.h"
 #include "base/text/json_writer.h"
 #include "base/thread.h"
@@ -38,7 +39,7 @@ Run::Run(size_t id, std::string path, std::shared_ptr<const trace::Trace> trace,
       tree_(*trace_),
       names_(*trace_, growing.before),
       index_(trace_, tree_, names_, limits),
-      findings_of_(std::move(findings)) {
+      findings_of_(analysis::holds_sums(*trace_) ? nullptr : std::move(findings)) {  // sums have nothing to find in
   if (!names_.kept()) ++naming_;
   index_.start();
   if (findings_of_) finding_ = thread_without_signals([this] { find(); });
@@ -139,6 +140,8 @@ std::string Run::document(std::string_view summary) {
   for (const Table table : slice_tables()) events += trace_->rows(table);
   events += trace_->rows(Table::kReading);
   const std::string clocks(trace_->property(Table::kEnd, 0, "clocks").value_or("single"));
+  if (analysis::holds_sums(*trace_))
+    if (const auto span = analysis::span_of_sums(*trace_)) json.member("sums", span->to - span->from);
   json.member("aggregated", trace_->aggregated())
       .member("live", live_)
       .member("generation", generation_)

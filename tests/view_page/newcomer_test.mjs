@@ -6,8 +6,8 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { folder, open, settled, start, stop } from './harness.mjs';
-import { data, query, serve, write } from './program.mjs';
+import { build, folder, open, settled, start, stop } from './harness.mjs';
+import { data, query, run, serve, write } from './program.mjs';
 
 const h100 = path.join(data, 'traces', 'kineto_h100_qwen1.5-0.5b.json.gz');
 const gfx950 = path.join(data, 'traces', 'rocprofv3_gfx950_results.json.gz');
@@ -233,4 +233,26 @@ test('a run of which only a moment is known says so', async () => {
   const headline = await page.locator('.headline').first().innerText();
   assert.match(headline, /^Nothing that takes time was recorded/);
   await close();
+});
+
+test('sums of tacho watch and of --aggregate say what they are instead of what they lack', async () => {
+  const vcopy = path.join(build, 'examples/vcopy');
+  const sums = path.join(folder, 'sums.tacho');
+  const aggregate = path.join(folder, 'aggregate.tacho');
+  await run('watch', '-q', '-o', sums, '--', vcopy);
+  await run('trace', '-q', '--aggregate', '-o', aggregate, '--', vcopy);
+  for (const [file, begin] of [
+    [sums, /^Sums of [\d.]+ m?s that tacho watch kept, without single operations\.$/],
+    [
+      aggregate,
+      /^Recorded with --aggregate: sums over [\d.]+ m?s without single events, so nothing tells when a device was busy\.$/,
+    ],
+  ]) {
+    const { page, close } = await open(await write(file), { hash: 'view=overview' });
+    assert.match(await page.locator('.headline').first().innerText(), begin);
+    const text = await page.locator('.overview').innerText();
+    for (const wrong of ['Nothing that takes time', 'no device ran', 'No finding', 'are not in it', 'lack inputs'])
+      assert.ok(!text.includes(wrong), text);
+    await close();
+  }
 });

@@ -63,6 +63,8 @@ export interface Run {
   note?: string;
   losses?: string[];
   aggregated?: boolean;
+  /** It holds sums of tacho watch over so many ns, and no single operations. */
+  sums?: number;
   /** It is being recorded. */
   live?: boolean;
   /** Counts the states of a recording; 0 or absent = there is only one. */

@@ -17,6 +17,7 @@ FATES = harness.TARGETS / "attach_fates"
 STALE = harness.TARGETS / "attach_stale"
 THREADS = harness.TARGETS / "attach_threads"
 REGISTERS = harness.TARGETS / "attach_registers"
+QUIET = harness.TARGETS / "attach_quiet"
 ROUNDS = int(os.environ.get("TACHO_ATTACH_ROUNDS", "30"))  # of attaching to one program; docs/attach.md has the figures of 1,000
 
 
@@ -503,6 +504,23 @@ class Children(Attached):
         # It can be attached to by itself.
         self.attach(child, "--duration", "0.2", output="b.tacho")
         self.assertEqual(self.leftovers(child), ([], [], []))
+
+
+class Untouched(Attached):
+    def test_data_that_the_program_has_not_used_stay_out_of_memory(self):
+        program = self.start(QUIET)
+
+        def resident():
+            """KiB of the program's data that are in memory."""
+            mappings = re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", pathlib.Path(f"/proc/{program.pid}/smaps").read_text())
+            data = [mapping for mapping in mappings if re.match(rf"\S+ rw-p .*/{QUIET.name}\n", mapping)]
+            self.assertTrue(data)
+            return sum(int(re.search(r"Rss:\s+(\d+)", mapping)[1]) for mapping in data)
+        before = resident()
+        self.assertLess(before, 2048)
+        for _ in range(3):
+            self.attach(program.pid, "--overwrite", "--duration", "0.2")
+        self.assertLessEqual(resident(), before + 64)
 
 
 class Moments(Attached):

@@ -136,9 +136,12 @@ class Walk {
     return good;
   }
 
-  /// Calls body(word, mapping) for the object's words that may be changed and that anything has been written into.
+  /// Calls body(word, mapping, end) for the object's words that may be changed and that anything has been written into;
+  /// so have the words from there to `end`.
   template <typename Body>
   void over_words(const dl_phdr_info& object, Body body) const {
+    // Only a program that is always at the same address has functions' addresses in its data as the file has them.
+    const bool as_in_file = object.dlpi_addr == 0;
     for (int i = 0; i < object.dlpi_phnum; ++i) {
       const ElfW(Phdr)& part = object.dlpi_phdr[i];
       if (part.p_type != PT_LOAD || (part.p_flags & PF_W) == 0) continue;
@@ -146,8 +149,12 @@ class Walk {
       for (size_t at = first_behind(begin); at < mappings_.count && mappings_.all[at].begin < end; ++at) {
         const Mapping& mapping = mappings_.all[at];
         if ((mapping.rights & PROT_READ) == 0) continue;
-        over_present(begin > mapping.begin ? begin : mapping.begin, end < mapping.end ? end : mapping.end,
-                     [&](void** word) { body(word, mapping); });
+        over_runs(begin > mapping.begin ? begin : mapping.begin, end < mapping.end ? end : mapping.end, as_in_file,
+                  [&](uintptr_t from, uintptr_t to) {
+                    auto** const last = reinterpret_cast<void**>(to & ~uintptr_t{7});
+                    for (auto** word = reinterpret_cast<void**>((from + 7) & ~uintptr_t{7}); word < last; ++word)
+                      body(word, mapping, last);
+                  });
       }
     }
   }
@@ -181,23 +188,28 @@ class Walk {
     return low;
   }
 
-  // Pages that nobody has written to are not touched: they hold no address of a running program.
+  // Calls body(from, to) for runs of pages that have been written to, and for those of the file that are in memory if
+  // `as_in_file`. No other is touched: it holds no address of a running program, and would come into its memory.
   template <typename Body>
-  void over_present(uintptr_t begin, uintptr_t end, Body body) const {
+  void over_runs(uintptr_t begin, uintptr_t end, bool as_in_file, Body body) const {
+    constexpr uint64_t kThere = uint64_t{3} << 62;   // in memory, or swapped out
+    constexpr uint64_t kOfFile = uint64_t{1} << 61;  // the file's own page
     constexpr size_t kAtOnce = 512;
     uint64_t entries[kAtOnce];
+    uintptr_t run = 0;  // where it began; 0 = there is none
     for (uintptr_t page = begin & ~(kPage - 1); page < end; page += kAtOnce * kPage) {
       const auto place = static_cast<off_t>(page / kPage * sizeof *entries);
       const ssize_t size = pagemap_ >= 0 ? pread(pagemap_, entries, sizeof entries, place) : -1;
       for (size_t i = 0; i < kAtOnce && page + i * kPage < end; ++i) {
-        constexpr uint64_t kThere = uint64_t{3} << 62;  // in memory, or swapped out
+        const uintptr_t from = page + i * kPage > begin ? page + i * kPage : begin;
         const bool known = size >= static_cast<ssize_t>((i + 1) * sizeof *entries);
-        if (known && (entries[i] & kThere) == 0) continue;
-        const uintptr_t from = page + i * kPage, to = from + kPage < end ? from + kPage : end;
-        for (uintptr_t at = ((from > begin ? from : begin) + 7) & ~uintptr_t{7}; at + 8 <= to; at += 8)
-          body(reinterpret_cast<void**>(at));
+        const bool wanted = !known || ((entries[i] & kThere) != 0 && (as_in_file || (entries[i] & kOfFile) == 0));
+        if (wanted && run == 0) run = from;
+        if (!wanted && run != 0) body(run, from);
+        if (!wanted) run = 0;
       }
     }
+    if (run != 0) body(run, end);
   }
 
   Mappings& mappings_;
@@ -299,7 +311,7 @@ bool over_slots(const SlotHook* hooks, size_t count, const SlotRules& rules, Bod
   const ByValue by_found(hooks, count, ByValue::Key::kFound);
   const FirstLetters linked(hooks, count);
   return Walk::over_objects(rules, [&](const Walk& walk, const dl_phdr_info& object) {
-    walk.over_words(object, [&](void** word, const Mapping& mapping) {
+    walk.over_words(object, [&](void** word, const Mapping& mapping, void**) {
       if (const SlotHook* const hook = by_found.find(__atomic_load_n(word, __ATOMIC_RELAXED)))
         body(word, *hook, mapping);
     });
@@ -341,7 +353,7 @@ SlotCount count_slots(const SlotHook* hooks, size_t count, const SlotRules& rule
 void lead_back(const SlotHook* hooks, size_t count, const SlotRules& rules) {
   const ByValue by_hook(hooks, count, ByValue::Key::kHook);
   Walk::over_objects(rules, [&](const Walk& walk, const dl_phdr_info& object) {
-    walk.over_words(object, [&](void** word, const Mapping& mapping) {
+    walk.over_words(object, [&](void** word, const Mapping& mapping, void**) {
       const SlotHook* const hook = by_hook.find(__atomic_load_n(word, __ATOMIC_RELAXED));
       if (hook == nullptr) return;
       void* const own = own_of(word);
@@ -359,10 +371,9 @@ bool over_open_words(const SlotRules& rules,
         closed_from = object.dlpi_addr + object.dlpi_phdr[i].p_vaddr;
         closed_to = closed_from + object.dlpi_phdr[i].p_memsz;
       }
-    walk.over_words(object, [&](void** word, const Mapping& mapping) {
+    walk.over_words(object, [&](void** word, const Mapping& mapping, void** end) {
       const auto at = reinterpret_cast<uintptr_t>(word);
-      if ((mapping.rights & PROT_WRITE) != 0 && (at < closed_from || at >= closed_to))
-        body(object, word, reinterpret_cast<void**>(mapping.end), data);
+      if ((mapping.rights & PROT_WRITE) != 0 && (at < closed_from || at >= closed_to)) body(object, word, end, data);
     });
   });
 }

@@ -128,6 +128,7 @@ def program(kind, steps, profiled):
         nonlocal ended
         ended = True
     signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGUSR1, lambda *_: ctypes.CDLL(None).malloc_trim(0))
     # Where yama lets a process attach only to those that it started, the program may allow it to all.
     ctypes.CDLL(None).prctl(0x59616d61, ctypes.c_ulong(-1 & (2**64 - 1)), 0, 0, 0)  # PR_SET_PTRACER, PR_SET_PTRACER_ANY
     step = make_step(kind)
@@ -452,6 +453,7 @@ class Check:
         return found
 
     def memory(self):
+        """Resident memory after attaches, and how much of what is no file's the program's allocator keeps (it gives that back at SIGUSR1)."""
         program = Running("eager")
         time.sleep(3)
         idle = self.mappings(program.pid)
@@ -467,6 +469,13 @@ class Check:
             for kib, name in grown[:14]:
                 if kib >= 128:
                     print(f"        {kib:+8d} KiB  {name}", flush=True)
+        anonymous = lambda: int(re.search(r"RssAnon:\s+(\d+)", pathlib.Path(f"/proc/{program.pid}/status").read_text())[1])  # noqa: E731
+        held = anonymous()
+        program.process.send_signal(signal.SIGUSR1)
+        time.sleep(1)
+        print(f"      the program's allocator gave back {held - anonymous()} KiB that nobody used", flush=True)
+        files = sum(after.get(name, 0) - before.get(name, 0) for name in {*after, *before} if not name.startswith(("anonymous", "[")) and "tacho" not in name and "cupti" not in name)
+        self.say(files <= 1024, f"pages of the program's own files: {files:+d} KiB")
         ours = sum(after.get(name, 0) - before.get(name, 0) for name in {*after, *before} if "tacho" in name)
         self.say(ours <= 8192, f"libtacho.so itself has {ours} KiB resident (goal 8192)")
         program.end()

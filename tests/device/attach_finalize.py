@@ -53,6 +53,8 @@ FACTS = {
     "a clock that was registered once": f"subscribe register kinds clock single {END} subscribe kinds clock single {END} subscribe kinds clock single {END}",
     "a clock that is registered each time": f"{BEGIN} clock single {END} {BEGIN} clock single {END} {BEGIN} clock single {END}",
     "no clock of ours": f"subscribe kinds clock single {END} subscribe kinds clock single {END}",
+    "memory": f"memory single memory {BEGIN} single memory {END} single memory {BEGIN} single {END} single memory",
+    "memory, left idle": f"memory single memory {BEGIN} single memory off unsubscribe single memory",
     "four threads": f"threads rate {BEGIN} rate off rate finalize rate rounds rate stop",
     "four threads, idle": f"threads rate {BEGIN} off unsubscribe rate stop",
     "four threads, finalised at once": f"threads {BEGIN} off finalize-now rate {BEGIN} off finalize-now rate stop",

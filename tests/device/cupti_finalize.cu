@@ -11,10 +11,12 @@
 //   number         CUPTI's number (correlation) of a call of its own
 //   rounds         fifty times subscribe, kinds, off, finalize
 //   clock          CUPTI's time less CLOCK_MONOTONIC_RAW and CLOCK_REALTIME
+//   memory         the process's resident memory that is no file's, and what of it free() had kept
 //   known          what CUPTI answers to calls that need no subscriber: whether it tells that somebody was here before
 #include <cuda_runtime.h>
 #include <cupti.h>
 #include <dlfcn.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <time.h>
 #include <unistd.h>
@@ -235,6 +237,20 @@ void tell_known() {
          static_cast<int>(CUPTI(cuptiActivityDisable)(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)));
 }
 
+long anonymous_kib() {
+  long kib = -1;
+  char line[256];
+  FILE* const status = fopen("/proc/self/status", "r");
+  while (status != nullptr && fgets(line, sizeof line, status) != nullptr) sscanf(line, "RssAnon: %ld", &kib);
+  if (status != nullptr) fclose(status);
+  return kib;
+}
+void tell_memory() {
+  const long before = anonymous_kib();
+  malloc_trim(0);
+  printf("%ld KiB, %ld of them kept by free(); ", before, before - anonymous_kib());
+}
+
 // Threads
 
 std::atomic<bool> g_stop{false};
@@ -320,6 +336,7 @@ int main(int argc, char** argv) {
       {"finalize-now", [] { finalize(true); }},
       {"clock", tell_clock},
       {"known", tell_known},
+      {"memory", tell_memory},
       {"threads", start_threads},
       {"rate", tell_rate},
       {"stop", stop_threads},

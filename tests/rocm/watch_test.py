@@ -154,6 +154,27 @@ class Watch(bed.Case):
                     # The bed's kernels take the same time again and again, but for those of a busy machine; a bucket is an eighth.
                     self.assertLessEqual(abs(row["p50_ns"] - truth[len(truth) // 2]), 0.25 * truth[len(truth) // 2], row)
 
+    def test_the_exiting_thread_calls_hip_no_more(self):
+        for rocm in self.versions():
+            program = self.program("watched", rocm=rocm)
+            guard = self.program("exit_guard", "-shared", "-fPIC", output="libexit_guard.so", rocm=rocm)
+            for how in ((), ("held",)):
+                with self.subTest((rocm, *how)):
+                    result, ledger = self.on_bed("env", f"LD_PRELOAD={harness.BUILD}/tests/libtacho_kfd.so:{guard}", TACHO, "watch",
+                                                 "--output-format", "json", "-o", "w.jsonl", "--overwrite", "--", program, "unread", *how,
+                                                 rocm=rocm, timeout=60)
+                    self.assertNotIn(b"gone", result.stderr)
+                    moment = json.loads((self.folder / "w.jsonl").read_text().splitlines()[-1])
+                    [row] = self.rows(moment, "kernel")
+                    self.assertEqual((row["count"], len(ledger.kernels)), (20, 20))
+                    times = row["timed"] + row.get("bounds", 0)
+                    if how:  # exit() does not wait for a lock that it holds itself
+                        self.assertLess(times, 20)
+                        self.assertIn(f"{20 - times} operations were to be timed and had not ended, or were not asked for, when their "
+                                      "programs ended.", moment["notes"])
+                    else:  # the times of the last launches, for which nobody has waited, are read at the exit
+                        self.assertEqual((times, moment["lost_durations"]), (20, 0))
+
     def test_each_gpu(self):
         moment, ledger = self.watch(self.program("each_gpu"), gpus=2)
         self.assertEqual(sum(self.sums(moment, "kernel").values()), len(ledger.kernels))

@@ -9,6 +9,7 @@
 //   reset         hipDeviceReset, then more work, three times
 //   modules FILE  a code object that is loaded and unloaded again and again
 //   fork          the child uses no GPU
+//   unread [held] launches that have ended when the program does, and nobody has waited for them; held: guard_hold() of exit_guard.hip
 #include <dlfcn.h>
 #include <hip/hip_ext.h>
 #include <sys/wait.h>
@@ -369,6 +370,16 @@ static int forked() {
   return 0;
 }
 
+static int unread(bool held) {
+  make_out();
+  for (int i = 0; i < 20; ++i) small<<<1, 64>>>(g_out);
+  while (*const_cast<volatile uint32_t*>(g_out) < 20) usleep(1000);
+  usleep(100'000);
+  printf("launches 20\n");
+  if (held) reinterpret_cast<void (*)()>(dlsym(RTLD_DEFAULT, "guard_hold"))();
+  return 0;
+}
+
 static int run(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "";
   if (how == "ways") return ways();
@@ -380,6 +391,7 @@ static int run(int argc, char** argv) {
   if (how == "reset") return reset();
   if (how == "modules") return modules(argv[2]);
   if (how == "fork") return forked();
+  if (how == "unread") return unread(argc > 2);
   return 2;
 }
 

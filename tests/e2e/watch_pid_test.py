@@ -143,7 +143,7 @@ class OpenCl(Running):
             self.assertEqual(sums(moment, "kernel"), {"mix_up": count})
             [row] = [row for row in moment["rows"] if row["kind"] == "kernel"]
             self.assertEqual((row["grid"], row["group"]), ([1024, 1, 1], [64, 1, 1]))
-            self.assertGreater(row["timed"], 64)
+            self.assertGreaterEqual(row["timed"], 64)
             self.assertEqual(sums(moment, "copy", "bytes"), {"device to host": count // 10 * 4096})
             self.assertEqual(sums(moment, "wait"), {"clFinish": 1})
             self.assertEqual((moment["failed"], moment["lost_durations"]), (0, 0))
@@ -492,7 +492,7 @@ class Cuda(Running):
                     self.assertGreater(after["events"], before["events"])
                     self.assertEqual(after["events"], after["events_destroyed"])
                     [often] = [row for row in moment["rows"] if row["name"] == "often_1000"]
-                    self.assertGreater(often["timed"], 64)
+                    self.assertGreaterEqual(often["timed"], 64)
                     self.assertLess(abs(often["total_ns"] / often["count"] - 1000), 50)
                     self.nothing_left(program)
 
@@ -578,7 +578,7 @@ class Cuda(Running):
         program.ask("run 200")
         moment = watch.end()
         self.assertEqual(sums(moment, "kernel"), {"often_1000": 200, "seldom_50000": 20})
-        self.assertGreater([row for row in moment["rows"] if row["name"] == "often_1000"][0]["timed"], 64)
+        self.assertGreaterEqual([row for row in moment["rows"] if row["name"] == "often_1000"][0]["timed"], 64)
 
     def test_a_forked_child_passes_calls_on(self):
         program = self.driver("table")

@@ -130,6 +130,7 @@ class Files(Keep):
         self.assertEqual(self.query(files[0], "SELECT count(*) FROM dispatch d JOIN api a ON d.correlation = a.correlation WHERE d.start < a.start"), [[0]])
         [[last_kernel, last_wait]] = self.query(files[0], "SELECT max(start + duration), (SELECT max(start + duration) FROM api) FROM dispatch")
         self.assertLessEqual(last_kernel, last_wait)
+        self.assertEqual(self.query(files[0], "SELECT kind, \"index\" FROM device"), [["CPU", 0]])
         self.assertEqual(sorted(tuple(row) for row in self.query(files[0], "SELECT name, sum(bytes) FROM copy GROUP BY 1")),
                          [("device to host", 8 * 1048576), ("host to device", 16 * 1048576)])
 

@@ -123,13 +123,12 @@ class KeptRows {
     const std::string name = text_of(object->name, sizeof object->name);
     const auto [found, fresh] = devices_.try_emplace({object->process, object->domain, object->device, name}, 0);
     if (!fresh) return found->second;
-    const bool known = object->kind <= static_cast<uint32_t>(event::DeviceKind::kUnknown);
-    found->second = writer_.dimension(
-        row::Device{.process = process(object->process),
-                    .kind = known ? static_cast<event::DeviceKind>(object->kind) : event::DeviceKind::kUnknown,
-                    .index = object->device,
-                    .name = writer_.string(name),
-                    .vendor = writer_.string(text_of(object->vendor, sizeof object->vendor))});
+    found->second =
+        writer_.dimension(row::Device{.process = process(object->process),
+                                      .kind = event::from_cell<event::DeviceKind>(object->kind),
+                                      .index = object->device,
+                                      .name = writer_.string(name),
+                                      .vendor = writer_.string(text_of(object->vendor, sizeof object->vendor))});
     if (object->memory != 0)
       writer_.property(Table::kDevice, found->second, "memory", fmt::format("{}", object->memory));
     return found->second;

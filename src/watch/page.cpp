@@ -63,6 +63,11 @@ bool WatchPage::keys() {
   return changes;
 }
 
+void WatchPage::say(std::string sentence) {
+  view_.note = std::move(sentence);
+  draw_again();
+}
+
 void WatchPage::draw(const WatchMoment& moment) {
   if (!view_.frozen) before_ = std::exchange(shown_, moment).snapshot;
   if (mark_.generation != shown_.snapshot.generation) view_.marked = false;

@@ -25,7 +25,9 @@ class WatchPage {
   bool closed() const { return closed_; }
   /// The user asked for a file since the last call.
   bool asked_for_file() { return std::exchange(asked_, false); }
-  /// A frozen page stays as it was but for its last line.
+  /// Shows a sentence above the keys until the next one.
+  void say(std::string sentence);
+  /// A frozen page stays as it was but for its last lines.
   void draw(const WatchMoment& moment);
   /// The same page in the order and state that the keys chose.
   void draw_again();

@@ -201,6 +201,20 @@ void add_processes(const WatchSnapshot& before, const WatchSnapshot& now, const 
   lines.emplace_back();
 }
 
+// As many as a sentence with a path takes, and not more.
+std::vector<std::string> note_lines(const PageView& view) {
+  constexpr size_t kMostLines = 4;
+  std::vector<std::string> lines;
+  if (view.note.empty()) return lines;
+  const std::string text = report::wrapped(report::clean(view.note), std::max<size_t>(view.width, 20));
+  for (size_t at = 0; at <= text.size() && lines.size() < kMostLines;) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::vector<std::string> page_lines(const WatchSnapshot& before, const WatchMoment& moment, const PageView& view) {
@@ -259,13 +273,16 @@ std::vector<std::string> page_lines(const WatchSnapshot& before, const WatchMome
                   report::padded_left("/s", 9) + report::padded_left("Launches", 9) + report::padded_left("Time", 13) +
                   report::padded_left("± %", 7) + report::padded_left("Average", 10) +
                   (several ? report::padded_left("Hosts", 7) : ""));
-  const size_t room = view.height > lines.size() + 1 ? view.height - lines.size() - 1 : 0;
-  for (size_t i = 0; i < rows.size() && i < room; ++i)
+  const std::vector<std::string> note = note_lines(view);
+  const size_t room = view.height > note.size() + 1 ? view.height - note.size() - 1 : 0;
+  for (size_t i = 0; i < rows.size() && lines.size() < room; ++i)
     lines.push_back(table_line(rows[i], all_now, name_width, several));
-  lines.resize(std::min(lines.size(), view.height > 0 ? view.height - 1 : 0));
+  lines.resize(room);
+  if (view.height > note.size()) lines.insert(lines.end(), note.begin(), note.end());
   lines.resize(view.height > 0 ? view.height - 1 : 0);
-  lines.push_back(fmt::format("q close   s order: {}   p {}   m {}", name_of(view.order),
-                              view.frozen ? "go on" : "freeze", view.marked ? "forget the mark" : "mark"));
+  lines.push_back(fmt::format("q close   s order: {}   p {}   m {}{}", name_of(view.order),
+                              view.frozen ? "go on" : "freeze", view.marked ? "forget the mark" : "mark",
+                              moment.keeps ? "   r write a file" : ""));
   for (std::string& line : lines) line = report::shortened(line, view.width);
   return lines;
 }

@@ -16,10 +16,12 @@ struct PageView {
   PageOrder order = PageOrder::kTimeNow;
   bool frozen = false;
   bool marked = false;  ///< `before` is the moment that the user marked
+  std::string note;     ///< a sentence above the keys; "" for none
   size_t width = 80, height = 24;
 };
 
-/// At most `height` lines of at most `width` columns: the pace, the cost, GPUs, kernels in the chosen order, the keys.
+/// At most `height` lines of at most `width` columns: the pace, the cost, GPUs, kernels in the chosen order, the note,
+/// the keys.
 /// `before`: the moment of the page before this one, or the marked one, for what is "now".
 std::vector<std::string> page_lines(const WatchSnapshot& before, const WatchMoment& moment, const PageView& view);
 

@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
 """`tacho watch --keep`: the last seconds in detail, written by triggers without stopping the program."""
+import fcntl
 import json
 import os
 import pathlib
+import pty
+import select
 import shutil
 import signal
+import struct
 import subprocess
+import termios
 import time
 import unittest
 
@@ -186,6 +191,34 @@ class Files(Keep):
                                   env={"LD_LIBRARY_PATH": str(DRIVER)})
         self.assertEqual(result.stdout, b"fine\n")
         self.assertIn(b"No space left", result.stderr)
+
+    def test_a_key_of_the_page(self):
+        def until(needle):
+            end = time.monotonic() + 20
+            while needle not in self.seen and time.monotonic() < end:
+                if select.select([terminal], [], [], 0.1)[0]:
+                    self.seen += os.read(terminal, 65536)
+            self.assertIn(needle, self.seen)
+            self.seen = self.seen[self.seen.index(needle) + len(needle):]
+        (self.folder / "program.py").write_text(PROGRAM + "for i in range(4000): launch(often); wait(); time.sleep(0.005)\n")
+        for options, sentences in ((("--keep", "30s", "--after", "500ms"), (b"a file of the last 30.00 s and the next 500.00 ms is on its way", b"watch-key.tacho: a key was pressed")),
+                                   ((), (b"r writes a file of the last seconds, which are kept with --keep 30s",))):
+            self.seen = b""
+            pid, terminal = pty.fork()
+            if pid == 0:
+                os.chdir(self.folder)
+                os.environ.update(TERM="xterm", LD_LIBRARY_PATH=str(DRIVER))
+                os.execv(str(TACHO), [str(TACHO), "watch", "--page", "--interval", "0.3", *options, "--", "/usr/bin/python3", "program.py"])
+            self.addCleanup(os.close, terminal)
+            fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+            until(b"often_1000")
+            os.write(terminal, b"r")
+            for sentence in sentences:
+                until(sentence)
+            self.assertEqual(self.files(), ["watch-key.tacho"])
+            os.kill(pid, signal.SIGTERM)
+            until(b"often_1000 4096/256")
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 128 + signal.SIGTERM)
 
     def test_nothing_stays_behind(self):
         (self.folder / "pool").mkdir()

@@ -71,6 +71,25 @@ TEST_F(Page, SaysWhenItIsFrozenAndWhatTimingCosts) {
   EXPECT_NE(lines[2].find("of the pace -0.1 % to 0.5 %, budget 1.0 %"), std::string::npos) << lines[2];
 }
 
+TEST_F(Page, ANoteStandsAboveTheKeys) {
+  PageView view;
+  view.width = 40;
+  EXPECT_EQ(page_lines(before_, now_, view).back().find("r write"), std::string::npos);
+  now_.keeps = true;
+  view.note = "watch-key.tacho: a key was pressed\x1b on the page; 48211 operations";
+  for (const size_t height : {1, 2, 3, 4, 24}) {
+    view.height = height;
+    const std::vector<std::string> lines = page_lines(before_, now_, view);
+    ASSERT_EQ(lines.size(), height);
+    EXPECT_TRUE(lines.back().starts_with("q close")) << lines.back();
+    if (height < 3) continue;
+    EXPECT_EQ(lines[height - 3], "watch-key.tacho: a key was pressed? on");
+    EXPECT_EQ(lines[height - 2], "the page; 48211 operations");
+  }
+  view.width = 80;
+  EXPECT_TRUE(page_lines(before_, now_, view).back().ends_with("r write a file"));
+}
+
 TEST_F(Page, TheDevicesTimeAndTheHosts) {
   RowSums wait = timed_kernel("clFinish", 4, 100'000'000);
   wait.kind = event::WatchKind::kWait;

@@ -260,6 +260,16 @@ Status end_of_sums(const watch::WatchMoment& last, const WatchRequest& request) 
   return {};
 }
 
+// Whether `r` was pressed since the last call; the page says what comes of it.
+bool file_is_wanted(watch::WatchPage& page, const std::optional<watch::KeepOptions>& keep) {
+  if (!page.asked_for_file()) return false;
+  page.say(keep
+               ? fmt::format("a file of the last {} and the next {} is on its way",
+                             report::format_duration(keep->seconds * 1e9), report::format_duration(keep->after_s * 1e9))
+               : "r writes a file of the last seconds, which are kept with --keep 30s");
+  return keep.has_value();
+}
+
 int run_on_page(WatchRequest& request) {
   watch::WatchOptions& options = request.options;
   HeldOutput held;
@@ -273,6 +283,7 @@ int run_on_page(WatchRequest& request) {
   options.step = [&] {
     if (!page || !page->keys()) return;
     page->draw_again();
+    if (!options.keep) file_is_wanted(*page, options.keep);
     if (!page->closed()) return;
     page.reset();
     complain(kOk, "the program goes on; its tables follow at its end");
@@ -281,12 +292,11 @@ int run_on_page(WatchRequest& request) {
     if (page) page->draw(moment);
   };
   std::vector<std::string> said;
-  options.wants_file = [&] { return page && page->asked_for_file(); };
+  options.wants_file = [&] { return page && file_is_wanted(*page, options.keep); };
   options.say = [&](const std::string& sentence) {
-    if (page)
-      said.push_back(sentence);
-    else
-      complain(kOk, sentence);
+    if (!page) return static_cast<void>(complain(kOk, sentence));
+    said.push_back(sentence);
+    page->say(sentence);
   };
   const auto result = watch::watch(options);
   page.reset();
@@ -396,11 +406,15 @@ int run_running_on_page(WatchRequest& request, watch::RunningOptions& running) {
   running.watch.step = [&] {
     if (!page->keys()) return;
     page->draw_again();
+    if (!running.watch.keep) file_is_wanted(*page, running.watch.keep);
     if (page->closed()) kill(getpid(), SIGTERM);  // as from the terminal: tacho leaves in order
   };
   running.watch.tick = [&](const watch::WatchMoment& moment) { page->draw(moment); };
-  running.watch.wants_file = [&] { return page->asked_for_file(); };
-  running.watch.say = [&](const std::string& sentence) { said.push_back(sentence); };
+  running.watch.wants_file = [&] { return file_is_wanted(*page, running.watch.keep); };
+  running.watch.say = [&](const std::string& sentence) {
+    said.push_back(sentence);
+    page->say(sentence);
+  };
   const auto result = watch::watch_running(running);
   page.reset();
   for (const std::string& sentence : said) complain(kOk, sentence);

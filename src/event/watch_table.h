@@ -18,7 +18,7 @@ inline constexpr const char* kWatchVariable = "TACHO_WATCH";
 inline constexpr const char* kWatchLibrary = "libtacho-watch.so";
 /// Its function in which the thread begins that tacho starts in a program that runs (tape/attach_block.h).
 inline constexpr const char* kWatchEntry = "tacho_watch_enter";
-inline constexpr uint64_t kWatchMagic = 0x3668637461776f74;  // "towatch6"
+inline constexpr uint64_t kWatchMagic = 0x3768637461776f74;  // "towatch7"
 inline constexpr uint32_t kWatchRows = 2048;
 inline constexpr uint32_t kWatchProcesses = 256;
 /// A kernel's launches are told apart by their shape until it has so many of them; the rest share a row.
@@ -92,12 +92,13 @@ struct WatchRow {
   std::atomic<uint64_t> next;               ///< the number of the operation that is timed next
   std::atomic<uint64_t> bytes;
   std::atomic<uint64_t> level_from;  ///< operations when `level` was chosen
-  std::atomic<uint64_t> owed;        ///< operations for which none was timed while timing was off, for `buckets`
+  std::atomic<uint64_t> owed;        ///< operations for which none was timed: the next one stands for them, too
   std::atomic<uint32_t> level;
   WatchKind kind;                                       ///< here, since each operation reads it
   alignas(64) std::atomic<uint64_t> shortest, longest;  ///< timed, ns plus 1; 0: none was timed
+  std::atomic<uint64_t> stood_time;  ///< timed, ns, each for as many operations as it stands for: an estimate of all
   WatchLevel levels[kWatchLevels];
-  std::atomic<uint64_t> buckets[kWatchBuckets];  ///< timed, each weighted by 2^level: an estimate of all
+  std::atomic<uint64_t> buckets[kWatchBuckets];  ///< operations for which the timed ones stand: an estimate of all
 };
 
 /// As a domain of a process: a runtime that is watched only in programs that tacho starts, while this one ran before.

@@ -90,6 +90,7 @@ void put_sums(const RowSums& row, report::JsonValue& object) {
     if (row.buckets[i] != 0) buckets.add(JsonValue::list({JsonValue(i), JsonValue(row.buckets[i])}));
   object.set("levels", std::move(levels));
   object.set("buckets", std::move(buckets));
+  object.set("stood_ns", JsonValue(row.stood_ns));
 }
 
 report::JsonValue json_of(const TimedRow& timed, const KernelTimes& times, bool sums) {
@@ -359,17 +360,17 @@ std::string watch_line(const WatchSnapshot& before, const WatchSnapshot& now) {
   };
   std::map<std::string, Sums> kernels;
   uint64_t bytes = 0;
-  const auto add = [&](const WatchSnapshot& snapshot, double sign) {
-    for (const RowSums& row : snapshot.rows) {
-      if (row.kind == WatchKind::kCopy) bytes += sign > 0 ? row.bytes : 0 - row.bytes;
-      if (!on_device(row)) continue;
-      Sums& sums = kernels[row.name];
-      sums.count += sign > 0 ? row.count : 0 - row.count;
-      sums.time += sign * row.weighted_time();
-    }
-  };
-  add(now, 1);
-  add(before, -1);
+  std::map<std::string, const RowSums*> earlier;
+  for (const RowSums& row : before.rows) earlier[fmt::format("{} {}", static_cast<int>(row.kind), row.title())] = &row;
+  for (const RowSums& row : now.rows) {
+    const auto found = earlier.find(fmt::format("{} {}", static_cast<int>(row.kind), row.title()));
+    const RowSums* const was = found != earlier.end() ? found->second : nullptr;
+    if (row.kind == WatchKind::kCopy) bytes += row.bytes - (was != nullptr ? was->bytes : 0);
+    if (!on_device(row)) continue;
+    Sums& sums = kernels[row.name];
+    sums.count += row.count - (was != nullptr ? was->count : 0);
+    sums.time += row.time_since(was);
+  }
   const double seconds = std::max(now.seconds - before.seconds, 1e-9);
   uint64_t launches = 0;
   double all = 0;

@@ -231,7 +231,7 @@ std::vector<std::string> page_lines(const WatchSnapshot& before, const WatchMome
     const auto found = earlier.find(fmt::format("{} {}", static_cast<int>(row.kind), row.title()));
     const RowSums* const was = found != earlier.end() ? found->second : nullptr;
     const double count = static_cast<double>(row.count - (was != nullptr ? was->count : 0)) / seconds;
-    const double time = std::max(0.0, row.weighted_time() - (was != nullptr ? was->weighted_time() : 0));
+    const double time = row.time_since(was);
     if (row.kind == WatchKind::kCopy || row.kind == WatchKind::kFill) pace.copy_time += time * 1e-9 / seconds;
     if (row.kind == WatchKind::kCopy)
       pace.bytes += static_cast<double>(row.bytes - (was != nullptr ? was->bytes : 0)) / seconds;

@@ -105,6 +105,7 @@ RowSums sums_of(const WatchRow& row) {
   // A program that runs may have chosen another level meanwhile.
   if (sums.count > std::max(from, earlier)) sums.levels[level].count += sums.count - std::max(from, earlier);
   for (uint32_t i = 0; i < event::kWatchBuckets; ++i) sums.buckets[i] = value_of(row.buckets[i]);
+  sums.stood_ns = value_of(row.stood_time);
   const uint64_t shortest = value_of(row.shortest), longest = value_of(row.longest);
   sums.shortest_ns = shortest - (shortest > 0 ? 1 : 0);
   sums.longest_ns = longest - (longest > 0 ? 1 : 0);
@@ -214,13 +215,23 @@ std::string stored_name(const WatchRow& row) {
 }
 
 double RowSums::weighted_time() const {
-  double times = 0, bounds = 0;
-  for (uint32_t i = 0; i < event::kWatchLevels; ++i) {
-    const auto weight = static_cast<double>(uint64_t{1} << i);
-    times += static_cast<double>(levels[i].time) * weight;
-    bounds += static_cast<double>(levels[i].bound_time) * weight;
+  return stood_ns > 0 ? static_cast<double>(stood_ns) : estimate_bound(levels).value_or(0);
+}
+
+double RowSums::time_since(const RowSums* before) const {
+  const uint64_t earlier = before != nullptr ? before->count : 0;
+  if (count <= earlier) return 0;
+  const auto operations = static_cast<double>(count - earlier);
+  double stands_for = 0, all = 0;
+  for (uint32_t i = 0; i < event::kWatchBuckets; ++i) {
+    const auto now = static_cast<double>(buckets[i]);
+    all += now;
+    stands_for += now - (before != nullptr ? static_cast<double>(before->buckets[i]) : 0);
   }
-  return times > 0 ? times : bounds;
+  if (all <= 0) return operations * weighted_time() / static_cast<double>(count);
+  const double since = static_cast<double>(stood_ns) - (before != nullptr ? static_cast<double>(before->stood_ns) : 0);
+  if (stands_for <= 0 || since < 0) return operations * static_cast<double>(stood_ns) / all;
+  return operations * since / stands_for;
 }
 
 std::string RowSums::shape() const {

@@ -37,8 +37,9 @@ struct RowSums {
   uint32_t level = 0;                        ///< 1 of 2^level is timed now
   uint64_t shortest_ns = 0, longest_ns = 0;  ///< timed; meaningless without times
   AllLevels levels = {};
-  AllBuckets buckets = {};
-  double each_ns = 0;  ///< as estimate_time() takes it
+  AllBuckets buckets = {};  ///< operations for which the timed ones stand
+  uint64_t stood_ns = 0;    ///< timed, each for as many operations as it stands for
+  double each_ns = 0;       ///< as estimate_time() takes it
   /// Of a graph whose nodes are known: its kernels, and how many other nodes it has.
   std::vector<GraphKernel> kernels;
   uint64_t other_nodes = 0;
@@ -48,9 +49,12 @@ struct RowSums {
 
   /// The estimate of the time of all operations.
   std::optional<TimeEstimate> time() const { return together ? together : estimate_time(levels, each_ns); }
-  /// A sum that only grows, ns: times, or bounds where there are no times, each for the operations that it stands for.
-  /// An estimate of the whole may fall from one moment to the next.
+  /// A sum of times, ns, that only grows: an estimate of the whole may fall from one moment to the next. Of a row that
+  /// has only bounds, theirs.
   double weighted_time() const;
+  /// The estimated time, ns, of the operations since an earlier moment: their number by the mean of those that were
+  /// timed meanwhile, or where there are none, of all before. `before`: nullptr if it had no such row.
+  double time_since(const RowSums* before) const;
   bool any_shape() const { return grid[0] == 0; }
   /// "4096/256", with all dimensions that are not 1; "" for any_shape().
   std::string shape() const;

@@ -403,6 +403,34 @@ class Cuda(Watch):
                     self.assertGreater(timed, 64 * len(rows) + 300)
                 self.assertLess(moment["host_timing_ns"], moment["host_ns"])
 
+    def test_what_is_not_timed_is_in_sums_of_what_is(self):
+        """The time of a process, and the sum of a histogram, which only grow, where timing is shed."""
+        program = subprocess.Popen([TACHO, "watch", "--prometheus", "127.0.0.1:0", "--output-format", "json", "-o", "w.jsonl", "--overwrite",
+                                    "--", self.DRIVER / "fake_steps", "table"], cwd=self.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env={**os.environ, "LD_LIBRARY_PATH": str(self.DRIVER / "driver")})
+        try:
+            address = re.search(r"http://\S+/metrics", program.stderr.readline())[0]
+            for _ in range(25):  # over stretches with and without timing
+                program.stdin.write("run 20000\n")
+                program.stdin.flush()
+                program.stdout.readline()
+                time.sleep(0.1)
+            with urllib.request.urlopen(address, timeout=10) as answer:
+                samples, _ = read_metrics(answer.read().decode())
+            program.communicate("", timeout=30)
+        finally:
+            program.kill()
+            program.communicate()
+        moment = json.loads((self.folder / "w.jsonl").read_text().splitlines()[-1])
+        rows = [row for row in moment["rows"] if row["kind"] in ("kernel", "copy")]
+        [often] = [row for row in rows if row["name"] == "often_1000"]
+        self.assertEqual(often["count"], 500000)
+        seconds = {name: samples[f"tacho_kernel_duration_seconds_{name}"]['kernel="often_1000"'] for name in ("sum", "count")}
+        self.assertAlmostEqual(seconds["count"] / often["count"], 1, delta=0.1)
+        self.assertAlmostEqual(seconds["sum"] / seconds["count"] / (often["total_ns"] * 1e-9 / often["count"]), 1, delta=0.05)
+        [process] = moment["processes"]
+        self.assertAlmostEqual(process["time_ns"] / sum(row["total_ns"] for row in rows), 1, delta=0.1)
+
     def test_graphs_and_captures(self):
         moment, driver = self.watch_cuda("address", "graph", 3000)
         # What was captured is not work: only the other thread's launches are.

@@ -15,6 +15,8 @@ RowSums timed_kernel(const std::string& name, uint64_t count, uint64_t each_ns) 
   row.name = name;
   row.count = count;
   row.levels[0] = {count, count, count * each_ns, static_cast<double>(count * each_ns * each_ns)};
+  row.buckets[event::watch_bucket(each_ns)] = count;
+  row.stood_ns = count * each_ns;
   return row;
 }
 

@@ -15,6 +15,7 @@ RowSums kernel(const std::string& name, uint64_t count) {
   row.count = count;
   row.levels[1] = {count, 2, 3000, 0};
   row.buckets[event::watch_bucket(1500)] = 4;
+  row.stood_ns = 6000;
   return row;
 }
 

@@ -55,6 +55,35 @@ class Mapped {
   WatchTable* table_ = nullptr;
 };
 
+TEST(RowSums, OperationsThatWereNotTimedTakeTheMeanOfThoseThatWere) {
+  RowSums before, now;
+  before.count = 100;
+  before.buckets[20] = 100;
+  before.stood_ns = 100 * 1000;
+  now.count = 400;
+  now.buckets[20] = 100;
+  now.buckets[24] = 50;  // for the other 250 none was timed yet
+  now.stood_ns = before.stood_ns + 50 * 3000;
+  EXPECT_DOUBLE_EQ(now.time_since(&before), 300 * 3000);
+  EXPECT_DOUBLE_EQ(now.time_since(nullptr), 400 * (250'000.0 / 150));
+  // None was timed meanwhile.
+  RowSums later = now;
+  later.count = 410;
+  EXPECT_DOUBLE_EQ(later.time_since(&now), 10 * (250'000.0 / 150));
+  EXPECT_EQ(now.time_since(&now), 0);
+  EXPECT_EQ(before.time_since(&now), 0);
+}
+
+TEST(RowSums, BoundsStandInWhereNothingWasTimed) {
+  RowSums before, now;
+  before.count = 10;
+  now.count = 40;
+  now.levels[0] = {40, 0, 0, 0, 4, 800};
+  EXPECT_DOUBLE_EQ(now.weighted_time(), 40 * 200);
+  EXPECT_DOUBLE_EQ(now.time_since(&before), 30 * 200);
+  EXPECT_EQ(before.time_since(nullptr), 0);
+}
+
 TEST(Segment, CountsARowAtTheFirstLookAfterItWasMade) {
   auto segment = WatchSegment::create();
   ASSERT_TRUE(segment) << segment.error().message;

@@ -83,6 +83,7 @@ class RowAdder {
             to.squares + from.squares, to.bounded + from.bounded, to.bound_time + from.bound_time};
     }
     for (size_t i = 0; i < sums_.buckets.size(); ++i) sums_.buckets[i] += row.buckets[i];
+    sums_.stood_ns += row.stood_ns;
   }
   void rename(std::string name) { sums_.name = std::move(name); }
   const std::string& name() const { return sums_.name; }

@@ -183,6 +183,7 @@ bool read_row(MomentReader& in, RowSums& row) {
     if (name == "longest_ns") return in.whole(row.longest_ns);
     if (name == "each_ns") return in.real(row.each_ns);
     if (name == "levels") return sums = true, read_levels(in, row.levels);
+    if (name == "stood_ns") return in.whole(row.stood_ns);
     if (name == "buckets") return read_buckets(in, row.buckets);
     if (name == "kernels") return read_kernels(in, row.kernels);
     if (name == "other_nodes") return in.whole(row.other_nodes);

@@ -10,8 +10,7 @@ using event::WatchKind;
 void LabelSums::add(const RowSums& row) {
   count += row.count;
   bytes += row.bytes;
-  for (uint32_t i = 0; i < event::kWatchLevels; ++i)
-    seconds += static_cast<double>(row.levels[i].time) * 1e-9 * static_cast<double>(uint64_t{1} << i);
+  seconds += static_cast<double>(row.stood_ns) * 1e-9;
   for (uint32_t i = 0; i < event::kWatchBuckets; ++i) buckets[i] += row.buckets[i];
   if (row.any_shape() || row.longest_ns <= longest_ns) return;
   longest_ns = row.longest_ns;

@@ -15,6 +15,7 @@ RowSums row_of(event::WatchKind kind, const std::string& name, uint64_t count, u
   row.count = count;
   const auto squares = static_cast<double>(timed * each_ns * each_ns) * 1.1;
   row.levels[1] = {count, timed, timed * each_ns, squares};
+  row.stood_ns = count * each_ns;
   row.shortest_ns = each_ns / 2;
   row.longest_ns = each_ns * 2;
   return row;

@@ -22,6 +22,7 @@ WatchMoment some_moment() {
   kernel.levels[0] = {64, 64, 6400, 650000.25};
   kernel.levels[3] = {2'999'999'999'936, 1000, 101000, 10'300'000, 2, 500};
   kernel.buckets[7] = 8064;
+  kernel.stood_ns = 814'400;
   kernel.shortest_ns = 90;
   kernel.longest_ns = 900;
   kernel.each_ns = 12.5;

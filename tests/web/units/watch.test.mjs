@@ -3,11 +3,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { load } from './modules.mjs';
 
-const { change, comparable, cost, earlierOnes, gpus, hostCost, idle, sorted, title, weighted } =
+const { change, comparable, cost, earlierOnes, gpus, hostCost, idle, sorted, timeSince, title } =
   await load('watch/moment');
 const { average, error, rate, whole } = await load('watch/cells');
 
-const kernel = (name, count, level, timed, time, more = {}) => ({
+/** `timed`: operations for which the timed ones stand. */
+const kernel = (name, count, timed, time, more = {}) => ({
   kind: 'kernel',
   name,
   grid: [4096, 1, 1],
@@ -15,7 +16,11 @@ const kernel = (name, count, level, timed, time, more = {}) => ({
   count,
   total_ns: (time / timed) * count,
   interval_95_ns: 5,
-  levels: [[level, count, timed, time, 0, 0, 0]],
+  buckets: [
+    [3, timed / 2],
+    [9, timed / 2],
+  ],
+  stood_ns: time,
   ...more,
 });
 const moment = (seconds, rows, more = {}) => ({
@@ -41,20 +46,31 @@ test('titles have the dimensions that are not 1', () => {
   assert.equal(title({ name: 'copy' }), 'copy');
 });
 
-test('a time is weighted by how seldom it was taken; bounds count where there are no times', () => {
-  assert.equal(weighted(kernel('k', 100, 3, 10, 500)), 4000);
-  assert.equal(weighted({ levels: [[1, 9, 0, 0, 0, 3, 30]] }), 60);
-  assert.equal(weighted({}), 0);
+test('operations that were not timed take the mean of those that were', () => {
+  assert.equal(timeSince(kernel('k', 100, 10, 500)), 5000);
+  assert.equal(timeSince(kernel('k', 160, 12, 560), kernel('k', 100, 10, 500)), 60 * 30);
+  // None was timed since then, or none at all.
+  assert.equal(timeSince(kernel('k', 160, 10, 500), kernel('k', 100, 10, 500)), 60 * 50);
+  assert.equal(timeSince({ count: 9, at_most_ns: 90 }, { count: 6 }), 30);
+  assert.equal(timeSince({ count: 9 }, { count: 6 }), 0);
+  assert.equal(timeSince(kernel('k', 100, 10, 500), kernel('k', 100, 10, 500)), 0);
 });
 
 test('rates and shares are of the time between two moments', () => {
-  const before = moment(10, [kernel('a', 1000, 0, 1000, 1e9), kernel('b', 10, 0, 10, 1e6)]);
+  const before = moment(10, [kernel('a', 1000, 1000, 1e9), kernel('b', 10, 10, 1e6)]);
   const now = moment(12, [
-    kernel('a', 1100, 0, 1100, 1.4e9),
-    kernel('b', 30, 0, 30, 2e8 + 1e6),
-    kernel('c', 2, 0, 2, 4e8),
-    { kind: 'copy', name: 'host to device', count: 4, bytes: 4000, levels: [[0, 4, 4, 1e8, 0, 0, 0]] },
-    { kind: 'wait', name: 'w', count: 8, levels: [[0, 8, 8, 2e8, 0, 0, 0]] },
+    kernel('a', 1100, 1100, 1.4e9),
+    kernel('b', 30, 30, 2e8 + 1e6),
+    kernel('c', 2, 2, 4e8),
+    {
+      kind: 'copy',
+      name: 'host to device',
+      count: 4,
+      bytes: 4000,
+      buckets: [[1, 4]],
+      stood_ns: 1e8,
+    },
+    { kind: 'wait', name: 'w', count: 8, buckets: [[1, 8]], stood_ns: 2e8 },
   ]);
   const { pace, kernels, others, seconds } = change(before, now);
   assert.equal(seconds, 2);
@@ -77,7 +93,7 @@ test('rates and shares are of the time between two moments', () => {
 });
 
 test('without an earlier moment there are no rates, nor where a watch came meanwhile', () => {
-  const now = moment(5, [kernel('a', 10, 0, 10, 100)]);
+  const now = moment(5, [kernel('a', 10, 10, 100)]);
   for (const before of [null, moment(4, [], { run: 'b' }), moment(4, [], { generation: 1 })]) {
     assert.equal(comparable(before, now), false);
     const { pace, kernels } = change(before, now);
@@ -91,17 +107,20 @@ test('without an earlier moment there are no rates, nor where a watch came meanw
 test('a bound is no time', () => {
   const [line] = change(
     null,
-    moment(1, [kernel('a', 4, 0, 1, 1, { total_ns: null, at_most_ns: 80, interval_95_ns: null })]),
+    moment(1, [
+      kernel('a', 4, 1, 1, {
+        total_ns: null,
+        at_most_ns: 80,
+        interval_95_ns: null,
+      }),
+    ]),
   ).kernels;
   assert.deepEqual([line.time, line.bound, line.error], [80, true, null]);
 });
 
 test('orders', () => {
-  const before = moment(0, [kernel('b', 5, 0, 5, 50)]);
-  const { kernels } = change(
-    before,
-    moment(1, [kernel('a', 1, 0, 1, 900), kernel('b', 9, 0, 9, 90), kernel('c', 3, 0, 3, 9)]),
-  );
+  const before = moment(0, [kernel('b', 5, 5, 50)]);
+  const { kernels } = change(before, moment(1, [kernel('a', 1, 1, 900), kernel('b', 9, 9, 90), kernel('c', 3, 3, 9)]));
   const names = (order) =>
     sorted(kernels, order)
       .map((line) => line.row.name)
@@ -119,7 +138,11 @@ test('GPUs of other machines have their names', () => {
   const all = gpus(
     moment(1, [], {
       hosts: [
-        { name: 'n1', address: 'a:1', gpus: [reading(0, 'Core Clock', 5), reading(1, 'Core Clock', 6)] },
+        {
+          name: 'n1',
+          address: 'a:1',
+          gpus: [reading(0, 'Core Clock', 5), reading(1, 'Core Clock', 6)],
+        },
         { name: '', address: 'b:1', gpus: [reading(0, 'Core Clock', 7)] },
       ],
     }),
@@ -144,7 +167,12 @@ test('what watching costs', () => {
 });
 
 test('what watching costs one of several hosts', () => {
-  const host = { host_ns: 2e7, seconds: 2, timing: true, cost: { share: 0.001, low: -0.002, high: 0.006 } };
+  const host = {
+    host_ns: 2e7,
+    seconds: 2,
+    timing: true,
+    cost: { share: 0.001, low: -0.002, high: 0.006 },
+  };
   assert.equal(hostCost(host), 'host 1.00 %, pace -0.2 % to 0.6 %');
   assert.equal(hostCost({ ...host, cost: null, host_ns: null }), '');
   assert.equal(hostCost({ ...host, timing: false }), 'host 1.00 %, counts only');

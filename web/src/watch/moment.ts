@@ -1,6 +1,6 @@
 // What tacho tells of a moment (/moment), and what has changed since an earlier one: as the page of the terminal has it.
 
-/** A row of sums. Times of `levels` are of 1 of 2^level operations. */
+/** A row of sums. */
 export interface Row {
   kind: string;
   name: string;
@@ -12,8 +12,10 @@ export interface Row {
   at_most_ns?: number;
   interval_95_ns?: number | null;
   hosts?: number;
-  /** [level, operations, timed, their time, squares, bounded, their bounds] */
-  levels?: number[][];
+  /** [bucket of times, operations for which the timed ones in it stand] */
+  buckets?: number[][];
+  /** Times, ns, each for as many operations as it stands for. */
+  stood_ns?: number;
 }
 export interface Reading {
   gpu: number;
@@ -80,15 +82,20 @@ export function title(row: Row): string {
   return `${row.name} ${sizes(row.grid)}${row.group ? `/${sizes(row.group)}` : ''}`;
 }
 
-/** A sum that only grows, ns: an estimate of the whole may fall from one moment to the next. */
-export function weighted(row: Row): number {
-  let times = 0;
-  let bounds = 0;
-  for (const [level, , , time, , , bound] of row.levels ?? []) {
-    times += time * 2 ** level;
-    bounds += bound * 2 ** level;
-  }
-  return times > 0 ? times : bounds;
+const standFor = (row?: Row): number => (row?.buckets ?? []).reduce((sum, [, operations]) => sum + operations, 0);
+
+/**
+ * The estimated time, ns, of the operations since an earlier moment: their number by the mean of those that were timed
+ * meanwhile, or where there are none, of all before. Where there are only bounds, by theirs.
+ */
+export function timeSince(row: Row, was?: Row): number {
+  const operations = row.count - (was?.count ?? 0);
+  if (operations <= 0) return 0;
+  const all = standFor(row);
+  if (all === 0) return (operations * (row.at_most_ns ?? 0)) / row.count;
+  const since = all - standFor(was);
+  const time = (row.stood_ns ?? 0) - (was?.stood_ns ?? 0);
+  return since > 0 && time >= 0 ? (operations * time) / since : (operations * (row.stood_ns ?? 0)) / all;
 }
 
 /** Whether sums of both may be compared: no watch began or came between them. */
@@ -133,7 +140,7 @@ export function change(before: Moment | null, now: Moment): Change {
   const made = now.rows.map((row) => {
     const was = earlier.get(key(row));
     const count = row.count - (was?.count ?? 0);
-    const time = Math.max(0, weighted(row) - (was === undefined ? 0 : weighted(was)));
+    const time = timeSince(row, was);
     const line: Line = {
       row,
       title: title(row),

@@ -431,13 +431,14 @@ void add_time(WatchRow& row, uint32_t level, uint64_t ns) {
   const auto time = static_cast<double>(ns);
   sums.timed.fetch_add(1, std::memory_order_relaxed);
   sums.time.fetch_add(ns, std::memory_order_relaxed);
-  if (row.kind != WatchKind::kWait) g_process->time.fetch_add(ns << level, std::memory_order_relaxed);
   double squares = sums.squares.load(std::memory_order_relaxed);
   while (!sums.squares.compare_exchange_weak(squares, squares + time * time, std::memory_order_relaxed)) {
   }
   uint64_t stands_for = uint64_t{1} << level;
   if (row.owed.load(std::memory_order_relaxed) != 0) stands_for += row.owed.exchange(0, std::memory_order_relaxed);
   row.buckets[event::watch_bucket(ns)].fetch_add(stands_for, std::memory_order_relaxed);
+  row.stood_time.fetch_add(ns * stands_for, std::memory_order_relaxed);
+  if (row.kind != WatchKind::kWait) g_process->time.fetch_add(ns * stands_for, std::memory_order_relaxed);
   uint64_t known = row.shortest.load(std::memory_order_relaxed);
   while ((known == 0 || known > ns + 1) &&
          !row.shortest.compare_exchange_weak(known, ns + 1, std::memory_order_relaxed)) {
@@ -450,6 +451,7 @@ void add_time(WatchRow& row, uint32_t level, uint64_t ns) {
 void add_bound(WatchRow& row, uint32_t level, uint64_t ns) {
   row.levels[level].bounded.fetch_add(1, std::memory_order_relaxed);
   row.levels[level].bound_time.fetch_add(ns, std::memory_order_relaxed);
+  row.owed.fetch_add(uint64_t{1} << level, std::memory_order_relaxed);
 }
 
 void note_domain(uint32_t domain) {

@@ -62,6 +62,78 @@ int main(int argc, char** argv) {
             self.attach(program, "--duration", "0.2")
         self.assertEqual(self.end(program), "fine")
 
+    def test_one_whose_library_takes_long_to_load(self):
+        """The constructor of a library runs, in the program's own code or waiting, and the loader is locked: tacho's library waits for that. What
+        comes only after tacho has given up leaves by itself."""
+        (self.folder / "l.c").write_text("#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\nvoid work(void);\n"
+                                         "__attribute__((constructor)) static void begin(void) { puts(\"ready\"); fflush(stdout); "
+                                         "if (getenv(\"WAIT\")) sleep(12); else work(); }\n")
+        self.run_command("gcc", "-shared", "-fPIC", "-o", "l.so", "l.c")
+        program = self.compile("""
+#include <dlfcn.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec * 1e-9; }
+void work(void) { volatile unsigned x = 0; for (double end = now() + 2; now() < end;) for (int i = 0; i < 100000; ++i) x += i; }
+int main(void) {
+  if (dlopen("./l.so", RTLD_NOW) == NULL) return 1;
+  puts("loaded");
+  fflush(stdout);
+  for (;;) usleep(1000);
+}
+""", "-rdynamic", "-ldl")
+        computes = self.start(program)
+        self.attach(computes, "--duration", "0.1")
+        self.assertEqual(computes.stdout.readline(), "loaded\n")
+        self.assertEqual(self.leftovers(computes.pid), ([], [], []))
+        waits = self.start(program, env={**os.environ, "WAIT": "1"})
+        self.refused(waits, "its loader is busy with another library")
+        self.assertEqual(waits.stdout.readline(), "loaded\n")
+        self.assertEqual(self.leftovers(waits.pid), ([], [], []))
+        self.wait_until(lambda: len(os.listdir(f"/proc/{waits.pid}/task")) == 1)
+        self.attach(waits, "--duration", "0.1")
+        self.assertIsNone(waits.poll())
+
+    def test_one_that_changes_its_stacks(self):
+        """Coroutines: its only thread is on one of many stacks of its own whenever it is stopped."""
+        program = self.start(self.compile("""
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <ucontext.h>
+static volatile sig_atomic_t stop;
+static void on_term(int n) { stop = n; }
+enum { kMany = 50 };
+static ucontext_t all[kMany], origin;
+static unsigned long sums[kMany];
+static void run(int me) {
+  while (!stop) {
+    for (unsigned long i = 0; i < 1000; ++i) sums[me] += i;
+    if (sums[me] % 499500 != 0) exit(3);
+    swapcontext(&all[me], &all[(me + 1) % kMany]);
+  }
+}
+int main(void) {
+  signal(SIGTERM, on_term);
+  for (int i = 0; i < kMany; ++i) {
+    getcontext(&all[i]);
+    all[i].uc_stack.ss_sp = malloc(16384);
+    all[i].uc_stack.ss_size = 16384;
+    all[i].uc_link = &origin;
+    makecontext(&all[i], (void (*)(void))run, 1, i);
+  }
+  puts("ready");
+  fflush(stdout);
+  swapcontext(&origin, &all[0]);
+  puts("fine");
+}
+"""))
+        for number in range(6):
+            self.attach(program, "--duration", "0.1", *(("--sampler", "timer", "--sample-hz", "500") if number % 2 else ()))
+            self.assertEqual(self.leftovers(program.pid), ([], [], []))
+        self.assertEqual(self.end(program), "fine")
+
     def test_one_between_vfork_and_exec(self):
         program = self.start(self.compile("""
 #include <stdio.h>

@@ -4,6 +4,7 @@ import hashlib
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -269,6 +270,13 @@ class ManyTargets(Attached):
         for program in programs:
             self.assertEqual(self.leftovers(program.pid), ([], [], []))
             self.same_result(self.end(program))
+
+    def test_several_names(self):
+        shutil.copy(LOOP, self.folder / "another")
+        one, other, third = (self.start(*words) for words in ((LOOP, "100000000", "1000"), (self.folder / "another", "100000000", "1000"), (THREADS, "3")))
+        self.run_command(TACHO, "attach", "-q", "-o", "a.tacho", "--duration", "0.3", "--name", LOOP.name, "--name", "another")
+        self.assertEqual({int(row[0]) for row in self.query("SELECT DISTINCT pid FROM tacho.process")}, {one.pid, other.pid})
+        self.assertIsNone(third.poll())
 
     def test_children_of_a_launcher_at_a_moment(self):
         launcher = self.folder / "launcher.sh"

@@ -26,6 +26,7 @@ struct DeclaredOption {
   std::string help, value_name, default_text;
   Kind kind = Kind::kText;
   size_t least = 1, most = 1;  // values; of a flag 0
+  bool repeats = false;        // given several times it takes as many values
   bool required = false;
   bool hidden = false;       // from --help
   bool means_false = false;  // a flag that makes its variable false
@@ -316,6 +317,12 @@ CommandOption& CommandOption::expected(int least, int most) {
   return *this;
 }
 
+CommandOption& CommandOption::repeatable() {
+  option_->least = option_->most = 1;
+  option_->repeats = true;
+  return *this;
+}
+
 CommandOption& CommandOption::one_of(const std::vector<std::string>& words) {
   tell(*option_, words);
   option_->words = words;
@@ -494,7 +501,7 @@ Status CommandOptions::assign_all() {
     for (const std::string& text : option->given)
       for (const auto& check : option->checks)
         if (const std::string wrong = check(text); !wrong.empty()) return fail("{}: {}", option->name(), wrong);
-    if (option->most == 1 && option->given.size() > 1)
+    if (option->most == 1 && !option->repeats && option->given.size() > 1)
       return fail("{} {} is given {} times, and takes one value", called(*option), value_word(*option),
                   option->given.size());
     if (!option->assign(option->given))

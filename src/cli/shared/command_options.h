@@ -24,6 +24,8 @@ class CommandOption {
   CommandOption& default_str(const std::string& text);
   /// How many values it takes; `most` -1: any number.
   CommandOption& expected(int least, int most);
+  /// It may be given several times, each time with one value more.
+  CommandOption& repeatable();
   /// The values that it takes: these words or numbers, a range with both ends, numbers above 0.
   CommandOption& one_of(const std::vector<std::string>& words);
   CommandOption& one_of_numbers(const std::vector<int>& numbers);

@@ -8,13 +8,13 @@ void declare_process_options(CommandOptions& app, attach::ProcessChoice& choice)
          "--name", choice.names,
          "processes that run this program or script; python stands for python3.11, too, and * and ? for letters")
       .type_name("NAME")
-      .expected(1, 1);
+      .repeatable();
   app.add_option("--cgroup", choice.cgroups, "processes of this cgroup and of those inside it")
       .type_name("PATH")
-      .expected(1, 1);
+      .repeatable();
   app.add_option("--container", choice.containers, "processes of the container whose id begins so")
       .type_name("ID")
-      .expected(1, 1);
+      .repeatable();
   app.add_flag("--children", choice.children, "their children and children's children, too");
 }
 

@@ -96,6 +96,20 @@ TEST(CommandOptions, AProgramBehindThemKeepsItsWords) {
   EXPECT_EQ(sample.app.remaining(), (std::vector<std::string>{"--", "./app", "-q", "--", "x"}));
 }
 
+TEST(CommandOptions, RepeatableOptionsTakeOneValueEachTime) {
+  CommandOptions app("A sample.", "tacho sample");
+  std::vector<std::string> names, rest;
+  app.add_option("more", rest, "further inputs");
+  app.add_option("--name", names, "who").repeatable();
+  std::vector<std::string> words = {"tacho sample", "--name", "a", "x", "--name=b", "y"};
+  std::vector<char*> line;
+  for (std::string& word : words) line.push_back(word.data());
+  line.push_back(nullptr);
+  EXPECT_EQ(app.parse(static_cast<int>(words.size()), line.data()).mistake.value_or(""), "");
+  EXPECT_EQ(names, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(rest, (std::vector<std::string>{"x", "y"}));
+}
+
 TEST(CommandOptions, MistakesNameTheOptionAndWhatToWrite) {
   EXPECT_EQ(mistake({"--number", "x"}), "--number x: write a whole number");
   EXPECT_EQ(mistake({"--number", "1.5"}), "--number 1.5: write a whole number");

@@ -383,6 +383,20 @@ class Session {
                                                 .command = writer.string(command)});
   }
 
+  // Of a trace without events, of which none was lost.
+  void tell_nothing(const trace::TraceWriter& writer) {
+    if (options_.stay_out || recording_.writer.aggregate) return;
+    if (writer.rows(Table::kLoss) > 0) return;
+    for (const event::TableInfo& table : event::all_tables())
+      if (table.timed && writer.rows(table.table) > 0) return;
+    const bool one = result_.targets.size() == 1;
+    const bool sampled = recording_.target.sampler != event::Sampler::kOff;
+    result_.warnings.push_back(
+        fmt::format("while tacho was attached the program{} did nothing that tacho sees and was asked to record: the "
+                    "trace has no events{}",
+                    one ? "" : "s", sampled ? "" : " (--sampler timer records the call stacks of what computes)"));
+  }
+
   void finish(tape::Pool& pool, trace::TraceWriter& writer, launch::Telemetry& telemetry, launch::DrainThread& drain) {
     at_step("left");
     tell_other_programs();
@@ -396,6 +410,8 @@ class Session {
     launch::count_losses(pool, writer, drain.decoder());
     if (std::string never = launch::never_began(recording_, pool.header(), result_.seconds); !never.empty())
       result_.warnings.push_back(std::move(never));
+    else
+      tell_nothing(writer);
     for (const std::string& warning : result_.warnings) writer.note(0, event::NoteSeverity::kWarning, warning);
     const auto about = [&](std::string_view key, const std::string& value) {
       writer.property(Table::kEnd, 0, key, value);

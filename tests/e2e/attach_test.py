@@ -737,6 +737,21 @@ class NeverLate(Attached):
         self.attach(self.start(THREADS, "3"), "--duration", "0.2")
         self.assertNotIn("only in programs that", self.run_command(TACHO, "info", "a.tacho").stdout.decode())
 
+    def test_a_program_that_does_nothing_is_told(self):
+        """Where nothing was recorded the trace says so, and how to record what computes."""
+        nothing, hint = "the trace has no events", "(--sampler timer records the call stacks of what computes)"
+        info = lambda: " ".join(self.run_command(TACHO, "info", "a.tacho").stdout.decode().split())  # noqa: E731
+        idle = self.start(harness.DEBIAN_PYTHON, "-c", "import time\nprint('ready', flush=True)\ntime.sleep(60)")
+        self.attach(idle, "--duration", "0.2")
+        self.assertIn(f"{nothing} {hint}", info())
+        self.attach(idle, "--duration", "0.2", "--sampler", "timer")
+        self.assertIn(nothing, info())
+        self.assertNotIn(hint, info())
+        works = self.start(LOOP, "100000000", "1000")
+        for options in ((), ("--aggregate",)):
+            self.attach(works, "--duration", "0.3", *options)
+            self.assertNotIn(nothing, info())
+
     HIP = """
 static void* TRACER;
 void hipRegisterTracerCallback(void* function) { tracer = function; }

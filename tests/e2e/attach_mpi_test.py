@@ -155,10 +155,24 @@ class OpenMpi(Job):
         self.assertEqual([self.words_to_tacho(pid) for pid in self.pids], [0] * RANKS)
         self.finish(job)
 
+    def test_communicators_from_before(self):
+        """Messages on them come, and nobody can say which half belongs to which: tacho ranks says why."""
+        (self.folder / "job.py").write_text(
+            "import array, os, time\nfrom mpi4py import MPI\nworld = MPI.COMM_WORLD\nmade = world.Dup()\nrank = world.rank\n"
+            "open(f'pid.{rank}', 'w').write(str(os.getpid()))\nword = array.array('i', [0])\nif rank == 0:\n    print('ready', flush=True)\n"
+            "while True:\n    (made.Send if rank == 0 else made.Recv)(word, 1 - rank)\n    time.sleep(0.005)\n")
+        if subprocess.run([harness.DEBIAN_PYTHON, "-c", "import mpi4py"], capture_output=True).returncode != 0:
+            self.skipTest("mpi4py is not installed (Debian package python3-mpi4py)")
+        self.launch(harness.DEBIAN_PYTHON, "job.py")
+        self.attach(self.pids[0], str(self.pids[1]), "--duration", "0.5")
+        self.assertGreater(self.stats("api", "a.tacho")["MPI_Send"]["Calls"], 5)
+        said = " ".join(self.run_command(TACHO, "ranks", "a.tacho").stdout.decode().split())
+        self.assertRegex(said, r"\d+ messages of MPI lack the other half: .* tacho attached after its communicator was made")
+
 
 class Mpich(OpenMpi):
     library = "mpich"
-    test_python = None
+    test_python = test_communicators_from_before = None
 
 
 if __name__ == "__main__":

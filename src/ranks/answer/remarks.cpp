@@ -30,7 +30,7 @@ void add_remarks(Answering& work) {
   if (report.messages.unmatched > 0)
     report.remarks.push_back(
         fmt::format("{} message{} of MPI lack{} the other half: its rank has no file, is a process that "
-                    "MPI_Comm_spawn started, or lost the record",
+                    "MPI_Comm_spawn started, or lost the record, or tacho attached after its communicator was made",
                     report.messages.unmatched, report.messages.unmatched == 1 ? "" : "s",
                     report.messages.unmatched == 1 ? "s" : ""));
   if (report.point_to_point > 0)

@@ -268,8 +268,9 @@ void start_late() {
     library->begin();
     tape::note(
         event::NoteSeverity::kInfo,
-        "MPI: requests and windows from before tacho attached are not followed, and collectives have no numbers, "
-        "by which tacho ranks would find those of several ranks that belong together");
+        "MPI: requests and windows from before tacho attached are not followed, and neither collectives nor the "
+        "communicators that the program had made have numbers, by which tacho ranks would find the collectives and the "
+        "messages on them of several ranks that belong together");
   }
   g_late_in = tape::late_session();
   if (!library->lead())

@@ -251,6 +251,27 @@ class Containers(attach_test.Attached):
         self.assertIn("memfd:libtacho.so", pathlib.Path(f"/proc/{pid}/maps").read_text())
         self.assertGreater(self.kernels(pid), 10)
 
+    def test_by_the_containers_id(self):
+        """As the engines of containers name their cgroups; the begin of the id is enough."""
+        container = "3f2a9c01b7de5566778899aabbccddeeff00112233445566778899aabbccddee"
+        controllers = [folder for folder in (pathlib.Path("/sys/fs/cgroup/cpu"), pathlib.Path("/sys/fs/cgroup")) if os.access(folder / "cgroup.procs", os.W_OK)]
+        if not controllers:
+            self.skipTest("this machine allows no cgroups")
+        group = controllers[0] / f"tacho-test-{os.getpid()}-{container}.scope"
+        group.mkdir()
+        self.addCleanup(group.rmdir)
+        inside, outside = (self.start(LOOP, "100000000", "1000") for _ in range(2))
+        (group / "cgroup.procs").write_text(f"{inside.pid}\n")
+        said = self.run_command(TACHO, "attach", "--container", container[:12], "--telemetry", "process", "--duration", "0.5", "-o", "a.tacho").stderr.decode()
+        self.assertIn(f"attached to process {inside.pid} after", said)
+        self.assertGreater(self.calls("kernel", "mix_up", "a.tacho"), 10)
+        # Telemetry is the program's.
+        resident = self.query("SELECT max(r.value) FROM tacho.reading r JOIN tacho.track t ON r.track = t.id WHERE t.name = 'CPU Memory Usage'")
+        now = int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{inside.pid}/status").read_text())[1]) * 1024
+        self.assertTrue(now / 2 < float(resident[0][0]) < now * 2, (resident, now))
+        self.one_sentence(self.run_command(TACHO, "attach", "--container", "3f2a9c01b7df", code=1), "in the container 3f2a9c01b7df")
+        self.same_result(self.end(outside))
+
     def test_links_do_not_lead_the_pool_out_of_the_container(self):
         """The container's /dev/shm is a link, to a path that means another folder outside."""
         outside = self.folder / "outside"

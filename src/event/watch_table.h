@@ -134,6 +134,7 @@ struct WatchProcess {
   std::atomic<uint64_t> own_launches;      ///< those of its first thread that launches: it alone writes here
   std::atomic<uint32_t> foreign_markers;   ///< 1: another tool takes what it sets through NVTX
   std::atomic<uint32_t> watched_children;  ///< that came while it was watched, and are watched as well; set by tacho
+  std::atomic<uint32_t> unseen_queues;     ///< queues in which nothing is counted
 };
 
 struct WatchHeader {

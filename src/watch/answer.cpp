@@ -322,6 +322,10 @@ std::vector<std::string> watch_sentences(const WatchMoment& moment, bool at_the_
   for (const WatchedProcess& process : snapshot.processes) {
     if (process.unseen_runtime)
       say(fmt::format("Process {} uses a runtime that tacho watch sees only in programs that it starts.", process.pid));
+    if (process.unseen_queues > 0)
+      say(fmt::format("Process {} made {} that tacho leaves as {}: what is in {} is in no count.", process.pid,
+                      process.unseen_queues == 1 ? "a queue" : fmt::format("{} queues", process.unseen_queues),
+                      process.unseen_queues == 1 ? "it is" : "they are", process.unseen_queues == 1 ? "it" : "them"));
     if (process.foreign_markers)
       say(fmt::format("Another tool takes markers that process {} sets: they are not kept.", process.pid));
     if (process.untimed_queues > 0)

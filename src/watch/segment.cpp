@@ -437,6 +437,7 @@ WatchSnapshot WatchSegment::snapshot(double seconds) const {
     one.watched_children = process.watched_children.load(std::memory_order_relaxed);
     one.foreign_markers = process.foreign_markers.load(std::memory_order_relaxed) != 0;
     one.untimed_queues = process.untimed.load(std::memory_order_relaxed);
+    one.unseen_queues = process.unseen_queues.load(std::memory_order_relaxed);
     one.closed_words = process.closed_words.load(std::memory_order_relaxed);
     snapshot.processes.push_back(std::move(one));
   }

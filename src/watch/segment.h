@@ -72,8 +72,9 @@ struct WatchedProcess {
   bool foreign_markers = false;  ///< another tool takes what it sets through NVTX
   bool unseen_runtime = false;   ///< it uses one that is watched only in programs that tacho starts
   uint64_t launches = 0, copied_bytes = 0;
-  uint64_t time_ns = 0;                                                            ///< on devices, an estimate
-  uint32_t forks = 0, watched_children = 0, untimed_queues = 0, closed_words = 0;  ///< as event::WatchProcess
+  uint64_t time_ns = 0;  ///< on devices, an estimate
+  uint32_t forks = 0, watched_children = 0, untimed_queues = 0, closed_words = 0,
+           unseen_queues = 0;  ///< as event::WatchProcess
 };
 
 struct WatchSnapshot {

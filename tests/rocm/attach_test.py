@@ -154,8 +154,7 @@ class Hsa(Attach):
 
     def hsa(self, *words, **more):
         rocm = more.get("rocm", "7.2")
-        self.program("attach", "--cuda-device-only", "--no-gpu-bundle-output", "--no-offload-arch=gfx90a", "--no-offload-arch=gfx950",
-                     output=f"attach-{rocm}.co", rocm=rocm)
+        self.program("attach", *bed.DEVICE_CODE, output=f"attach-{rocm}.co", rocm=rocm)
         return self.start(self.program("hsa_attach", "-lhsa-runtime64", output=f"hsa-{rocm}", rocm=rocm), f"attach-{rocm}.co", *words, **more)
 
     @staticmethod

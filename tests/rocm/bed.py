@@ -18,6 +18,9 @@ PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 SDK_SOURCES = pathlib.Path(__file__).resolve().parent / "sdk"
 CACHE = pathlib.Path(os.environ.get("TACHO_TEST_CACHE", "/var/cache/tacho-tests")) / "rocm"
 
+# Options of Case.program(): a code object of gfx942, which programs load themselves.
+DEVICE_CODE = ("--cuda-device-only", "--no-gpu-bundle-output", "--no-offload-arch=gfx90a", "--no-offload-arch=gfx950")
+
 Kernel = collections.namedtuple("Kernel", "pid gpu queue name grid group lds scratch start end how")
 Count = collections.namedtuple("Count", "gpu queue block event die engine instance value")
 Transfer = collections.namedtuple("Transfer", "pid gpu queue bytes start end")

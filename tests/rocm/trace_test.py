@@ -338,8 +338,7 @@ class Trace(bed.Traced):
 
     def test_code_unloaded_before_its_records(self):
         program = self.program("ends")
-        self.program("ends", "--cuda-device-only", "--no-gpu-bundle-output", "--no-offload-arch=gfx90a",
-                     "--no-offload-arch=gfx950", output="ends.hsaco")
+        self.program("ends", *bed.DEVICE_CODE, output="ends.hsaco")
         _, ledger = self.traced(program, "module")
         self.assertEqual({row[0] for row in self.dispatches()}, {"fill"})
         self.equal(ledger)

@@ -1,9 +1,11 @@
 // HSA without HIP, for `tacho watch`: hsa_only CODE_OBJECT COUNT [own|none]. Launches kernel `small` COUNT times with 128
 // work-items, and `large` every fourth time, with completion signals of its own or with one behind all; copies 64 KiB to the
-// GPU and 32 KiB back.
+// GPU and 32 KiB back. hsa_only CODE_OBJECT SECONDS past: batches of 64 launches and a wait, in turns of 16 on a queue like
+// other queues and on one for cooperative launches, of which a GPU has one, and which tools leave alone.
 #include <fcntl.h>
 #include <hsa/hsa.h>
 #include <hsa/hsa_ext_amd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -68,6 +70,50 @@ static void launch(hsa_queue_t* queue, uint64_t object, uint32_t items, void* ar
   hsa_signal_store_screlease(queue->doorbell_signal, static_cast<hsa_signal_value_t>(at));
 }
 
+// ns: the thread's processor time in launches, its processor time, that of all threads, and the time that passed.
+struct Taken {
+  double launches = 0, thread = 0, all = 0, wall = 0;
+};
+static double now_ns(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
+static void past(double seconds, hsa_queue_t* queue, uint64_t object, void* arguments, hsa_signal_t done) {
+  constexpr int kEach = 64, kBatches = 16;
+  hsa_queue_t* cooperative = nullptr;
+  HSA(hsa_queue_create(g_gpu, 256, HSA_QUEUE_TYPE_COOPERATIVE, nullptr, nullptr, UINT32_MAX, UINT32_MAX, &cooperative));
+  hsa_queue_t* const queues[] = {queue, cooperative};
+  long launches[2] = {};
+  const auto block = [&](int kind, Taken& taken) {
+    const double from = now_ns(CLOCK_MONOTONIC), all_from = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+    for (int batch = 0; batch < kBatches; ++batch) {
+      hsa_signal_store_relaxed(done, 1);
+      const double begin = now_ns(CLOCK_THREAD_CPUTIME_ID);
+      for (int i = 0; i < kEach; ++i)
+        launch(queues[kind], object, 128, arguments, i == kEach - 1 ? done : hsa_signal_t{0});
+      taken.launches += now_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+      wait(done);
+      taken.thread += now_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+    }
+    taken.all += now_ns(CLOCK_PROCESS_CPUTIME_ID) - all_from;
+    taken.wall += now_ns(CLOCK_MONOTONIC) - from;
+    launches[kind] += kBatches * kEach;
+  };
+  const double end = now_ns(CLOCK_MONOTONIC) + seconds * 1e9;
+  for (int round = -1; now_ns(CLOCK_MONOTONIC) < end || round < 1; ++round) {
+    Taken taken[2];
+    for (const int turn : {0, 1, 1, 0}) block(turn ^ (round & 1), taken[turn ^ (round & 1)]);
+    const auto& [with, without] = taken;
+    if (round >= 0)  // the first one warms up
+      printf("round %.5f %.5f %.5f %.5f %.1f\n", with.launches / without.launches, with.thread / without.thread,
+             with.all / without.all, with.wall / without.wall, without.launches / (2.0 * kBatches * kEach));
+  }
+  printf("through %ld\npast %ld\n", launches[0], launches[1]);
+  HSA(hsa_queue_destroy(cooperative));
+}
+
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   const int count = atoi(argv[2]);
@@ -95,6 +141,12 @@ int main(int argc, char** argv) {
   HSA(hsa_signal_create(1, 0, nullptr, &done));
   HSA(hsa_amd_memory_async_copy(device, g_gpu, host, g_cpu, 65536, 0, nullptr, done));
   wait(done);
+  if (argc > 3 && strcmp(argv[3], "past") == 0) {
+    past(atof(argv[2]), queue, small, host, done);
+    HSA(hsa_queue_destroy(queue));
+    HSA(hsa_shut_down());
+    return 0;
+  }
   int waits = 1, large_ones = 0;
   for (int i = 0; i < count; ++i) {
     const bool last = i == count - 1;

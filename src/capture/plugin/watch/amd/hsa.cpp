@@ -264,8 +264,13 @@ hsa::Status create_queue(hsa::Agent agent, uint32_t size, uint32_t type,
     }
     place->queue.store(nullptr, std::memory_order_relaxed);
   }
-  return call<sig::QueueCreate>(g_core.hsa_queue_create, agent, size, type, callback, data, private_bytes, group_bytes,
-                                queue);
+  const hsa::Status status = call<sig::QueueCreate>(g_core.hsa_queue_create, agent, size, type, callback, data,
+                                                    private_bytes, group_bytes, queue);
+  if (status == hsa::kSuccess && !of_others) {
+    note_domain(kDomain);
+    g_process->unseen_queues.fetch_add(1, std::memory_order_relaxed);
+  }
+  return status;
 }
 
 hsa::Status destroy_queue(hsa::Queue* queue) {

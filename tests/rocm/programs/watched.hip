@@ -2,7 +2,7 @@
 //   ways          launches by each function, copies and fills of many kinds, allocations, waits
 //   errors        what hipGetLastError says behind launches, good and bad ones, and behind other calls
 //   often COUNT   launches of two kernels, one small and one that takes longer, on two streams, waiting now and then
-//   past SECONDS LAUNCHES   so many launches and a wait, again and again: in turns of some 4096 launches by the functions to which the
+//   past SECONDS LAUNCHES   so many launches and a wait, again and again: in turns of some 1024 launches by the functions to which the
 //                 program's names lead, and by HIP's own
 //   captures      a thread launches while another one captures and launches graphs
 //   streams       streams that are destroyed with work in them
@@ -248,7 +248,7 @@ static int past(double seconds, int each) {
     work(kinds[kind], batches, each, taken);
     launches[kind] += static_cast<long>(batches) * each;
   };
-  const int batches = std::max(1, 4096 / each);
+  const int batches = std::max(1, 1024 / each);
   for (Taken warm; warm.wall < 2e8;)
     for (const int kind : {0, 1}) block(kind, 1, warm);
   const double end = now_ns(CLOCK_MONOTONIC) + seconds * 1e9;

@@ -42,7 +42,7 @@ VERBS = frozenset("""
     configure convert copy correct count cover create cut declare decode define delete derive describe detach detect disable
     divide document draw drop embed enable encode end enter escape evaluate exclude expand expect explain export extend extract fail
     fetch fill finalise find fit fix flatten flush fold follow forbid format free fuzz gather generate give group grow guard hand handle
-    harden head indent
+    harden have head indent
     hide hold honour ignore import include index inline insert install interpose introduce join judge keep label lay lead leave let
     lift limit link lint list load lock log look lower make map mark match measure mend merge mirror model move name normalise note
     number open order pack parse part pass pin plan plant pool prefer prepare print probe profile promise prove pull push put query

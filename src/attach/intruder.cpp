@@ -24,6 +24,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <span>
 
@@ -526,10 +527,9 @@ std::vector<pid_t> threads_to_stop(pid_t pid) {
     const pid_t thread = static_cast<pid_t>(strtol(entry->d_name, nullptr, 10));
     if (thread <= 0) continue;
     std::ifstream stat(fmt::format("/proc/{}/task/{}/stat", pid, thread));
-    std::string line;
-    std::getline(stat, line);
-    const size_t name_end = line.rfind(')');
-    const char state = name_end != std::string::npos && name_end + 2 < line.size() ? line.at(name_end + 2) : 'D';
+    const std::string text{std::istreambuf_iterator<char>(stat), {}};  // a name may have several lines
+    const size_t name_end = text.rfind(')');
+    const char state = name_end != std::string::npos && name_end + 2 < text.size() ? text.at(name_end + 2) : 'D';
     if (state != 'S' && state != 'R') continue;
     long call = -1;
     std::ifstream(fmt::format("/proc/{}/task/{}/syscall", pid, thread)) >> call;

@@ -311,6 +311,9 @@ Result<TargetFacts> look_at(pid_t pid) {
   facts.name = name.substr(name.rfind('/') + 1);
   if (facts.name.empty())
     if (const auto words = words_of(status, "Name"); !words.empty()) facts.name = words.front();
+  // A sentence with a name in it is one line.
+  std::replace_if(
+      facts.name.begin(), facts.name.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
   if (facts.readable) read_program(file_of(pid, "exe"), facts);
   struct stat folder {};
   facts.dumpable = stat(file_of(pid, "").c_str(), &folder) != 0 || folder.st_uid == facts.users[1];

@@ -95,6 +95,18 @@ int main(void) {
         self.attach(waits, "--duration", "0.1")
         self.assertIsNone(waits.poll())
 
+    def test_one_whose_name_has_several_lines(self):
+        named = self.folder / "one\n1) S 1\x1b[31m"
+        shutil.copy(self.lives(), named)
+        program = self.start(named)
+        self.attach(program, "--duration", "0.1", output="a.tacho")
+        self.assertEqual(self.leftovers(program.pid), ([], [], []))
+        program.send_signal(signal.SIGSTOP)
+        self.wait_until(lambda: "State:\tT" in pathlib.Path(f"/proc/{program.pid}/status").read_text())
+        self.refused(program, "(one 1) S 1", "is stopped by a signal")
+        program.send_signal(signal.SIGCONT)
+        self.assertEqual(self.end(program), "fine")
+
     def test_one_that_changes_its_stacks(self):
         """Coroutines: its only thread is on one of many stacks of its own whenever it is stopped."""
         program = self.start(self.compile("""

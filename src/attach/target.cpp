@@ -315,8 +315,9 @@ Result<TargetFacts> look_at(pid_t pid) {
   std::replace_if(
       facts.name.begin(), facts.name.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
   if (facts.readable) read_program(file_of(pid, "exe"), facts);
-  struct stat folder {};
-  facts.dumpable = stat(file_of(pid, "").c_str(), &folder) != 0 || folder.st_uid == facts.users[1];
+  // The folder itself stays the user's.
+  struct stat memory {};
+  facts.dumpable = stat(file_of(pid, "mem").c_str(), &memory) != 0 || memory.st_uid == facts.users[1];
   facts.shares_memory =
       facts.parent > 0 && facts.process == pid && syscall(SYS_kcmp, pid, facts.parent, KCMP_VM, 0, 0) == 0;
   facts.own_pids = !same_namespace(pid, "pid");

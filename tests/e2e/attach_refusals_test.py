@@ -197,6 +197,34 @@ int main(void) {
         self.one_sentence(said, "the process belongs to root, this tacho to user 65534")
         self.assertEqual(self.end(program), "fine")
 
+    def test_what_yama_forbids(self):
+        """Where the kernel has yama its setting is told, and who may attach nevertheless."""
+        if os.geteuid() != 0 or subprocess.run(["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/proc/sys/kernel"], capture_output=True).returncode != 0:
+            self.skipTest("only root, with namespaces, can show another setting here")
+        os.chmod(self.folder, 0o777)
+        as_user = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+        program = self.start(*as_user, self.lives())
+        for scope, user, mend in ((0, (), ""), (1, (), ""), (2, (), ""), (3, (), "start the program with tacho trace"), (0, as_user, ""),
+                                  (1, as_user, "sysctl kernel.yama.ptrace_scope=0"), (2, as_user, f"tacho attach {program.pid}"),
+                                  (3, as_user, "start the program with tacho trace")):
+            at = lambda *command: ("unshare", "--mount", "sh", "-c", f"mount -t tmpfs none /proc/sys/kernel && mkdir /proc/sys/kernel/yama && "  # noqa: E731
+                                   f"echo {scope} > /proc/sys/kernel/yama/ptrace_scope && chmod 755 /proc/sys/kernel && exec \"$@\"", "sh", *user, *command)  # noqa: B023
+            said = self.run_command(*at(TACHO, "doctor", program.pid), code=1 if mend else 0).stdout.decode()
+            self.assertRegex(said, rf"{'FAULT' if mend else 'ok   '}  yama +kernel.yama.ptrace_scope is {scope}")
+            self.assertIn(mend, said)
+            if mend:
+                self.one_sentence(self.run_command(*at(TACHO, "attach", program.pid, "-q", "-o", "n.tacho"), code=1), f"ptrace_scope is {scope}", mend)
+        self.assertEqual(self.end(program), "fine")
+
+    def test_one_that_protects_itself(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can be two users here")
+        os.chmod(self.folder, 0o777)
+        as_user = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
+        program = self.start(*as_user, self.lives("prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);"))
+        self.one_sentence(self.run_command(*as_user, TACHO, "attach", program.pid, "-q", "-o", "n.tacho", code=1), "protects itself", "PR_SET_DUMPABLE")
+        self.assertEqual(self.end(program), "fine")
+
     def test_a_program_of_32_bits(self):
         (self.folder / "s.S").write_text(".globl _start\n_start:\n movl $4,%eax\n movl $1,%ebx\n movl $t,%ecx\n movl $6,%edx\n int $0x80\n"
                                          "1: movl $29,%eax\n int $0x80\n jmp 1b\nt: .ascii \"ready\\n\"\n")

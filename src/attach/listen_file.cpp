@@ -20,10 +20,13 @@ using tape::ListenBlock;
 
 std::optional<ListenFile> ListenFile::open(pid_t pid, int descriptor) {
   ListenFile file;
-  file.file_ = ::open(fmt::format("/proc/{}/fd/{}", pid, descriptor).c_str(), O_RDWR | O_CLOEXEC);
+  constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+  file.file_ = ::open(fmt::format("/proc/{}/fd/{}", pid, descriptor).c_str(), kFlags);
   struct stat status {};
-  // Sealed: a file that shrinks while it is mapped would end this tacho.
-  if (file.file_ < 0 || (fcntl(file.file_, F_GET_SEALS) & F_SEAL_SHRINK) == 0 || fstat(file.file_, &status) != 0 ||
+  // Sealed: a file that shrinks while it is mapped would end this tacho, and one with a name, which has no such seal,
+  // may be another's. -1: a file that has no seals.
+  const int seals = file.file_ < 0 ? -1 : fcntl(file.file_, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(file.file_, &status) != 0 ||
       status.st_size < static_cast<off_t>(sizeof(ListenBlock)))
     return std::nullopt;
   void* const at = mmap(nullptr, sizeof(ListenBlock), PROT_READ | PROT_WRITE, MAP_SHARED, file.file_, 0);

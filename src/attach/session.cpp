@@ -21,6 +21,7 @@
 #include "attach/intruder.h"
 #include "attach/listen_file.h"
 #include "attach/listener.h"
+#include "attach/own_folders.h"
 #include "attach/steps.h"
 #include "base/clock.h"
 #include "launch/installation.h"
@@ -48,38 +49,6 @@ std::string inner_path(pid_t pid, const std::string& path) {
     return {};
   return ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev ? path : std::string();
 }
-
-// A folder of a process's own files, open. The process may have put a link there, which would lead tacho into the files
-// that tacho sees: such folders are left out.
-class OwnFolder {
- public:
-  OwnFolder(pid_t pid, std::string folder) : folder_(std::move(folder)) {
-    file_ = open(fmt::format("/proc/{}/root", pid).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-    for (size_t at = 1; file_ >= 0 && at < folder_.size();) {
-      const size_t end = std::min(folder_.find('/', at), folder_.size());
-      const int next =
-          openat(file_, folder_.substr(at, end - at).c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-      close(file_);
-      file_ = next;
-      at = end + 1;
-    }
-  }
-  OwnFolder(OwnFolder&& other) noexcept : file_(std::exchange(other.file_, -1)), folder_(std::move(other.folder_)) {}
-  OwnFolder& operator=(OwnFolder&&) = delete;
-  OwnFolder(const OwnFolder&) = delete;
-  ~OwnFolder() {
-    if (file_ >= 0) close(file_);
-  }
-
-  bool is_open() const { return file_ >= 0; }
-  /// By which this process opens files in it, and the process itself.
-  std::string ours() const { return fmt::format("/proc/self/fd/{}", file_); }
-  const std::string& theirs() const { return folder_; }
-
- private:
-  int file_ = -1;
-  std::string folder_;
-};
 
 // A process that tacho is in.
 struct Guest {
@@ -209,22 +178,14 @@ class Session {
   Result<tape::Pool> make_pool(uint64_t max_bytes) {
     const TargetFacts& first = result_.targets.front();
     if (options_.stay_out) return launch::make_pool(recording_, max_bytes, {});
-    std::vector<std::string> folders;
-    if (first.own_files)
-      for (const char* const folder : {"/dev/shm", "/tmp", "/var/tmp", "/run"})
-        if (OwnFolder opened(first.pid, folder); opened.is_open()) {
-          folders.push_back(opened.ours());
-          own_folders_.push_back(std::move(opened));
-        }
-    TACHO_ASSIGN(tape::Pool pool, launch::make_pool(recording_, max_bytes, folders));
-    const size_t slash = pool.path().rfind('/');
-    const auto found = std::find_if(own_folders_.begin(), own_folders_.end(),
-                                    [&](const OwnFolder& each) { return each.ours() == pool.path().substr(0, slash); });
-    if (first.own_files && found == own_folders_.end())
+    if (first.own_files) own_folders_ = OwnFolders(first.pid);
+    TACHO_ASSIGN(tape::Pool pool, launch::make_pool(recording_, max_bytes, own_folders_.ours()));
+    const auto inner = first.own_files ? own_folders_.theirs(pool.path()) : std::optional(pool.path());
+    if (!inner)
       return fail("process {} has no folder in which tacho could put the pool (its /dev/shm and /tmp are read-only, "
                   "full or links)",
                   first.pid);
-    inner_pool_ = first.own_files ? found->theirs() + pool.path().substr(slash) : pool.path();
+    inner_pool_ = *inner;
     if (first.users[1] != geteuid() && !pool.give_to(first.users[1], first.groups[1]))
       return fail("the pool cannot be given to the user of process {}: {}", first.pid, strerror(errno));
     return pool;
@@ -435,7 +396,7 @@ class Session {
   SessionResult result_;
   std::vector<Guest> guests_;                           // of result_.targets
   std::map<pid_t, std::vector<std::string>> commands_;  // of those that nothing enters
-  std::vector<OwnFolder> own_folders_;                  // of processes with files of their own
+  OwnFolders own_folders_;                              // of processes with files of their own
   std::string library_, inner_pool_;                    // the pool's path as the processes see it
   int64_t begin_ = 0, launched_ = 0;
 };

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "attach/intruder.h"
+#include "attach/own_folders.h"
 #include "attach/remote_memory.h"
 #include "attach/steps.h"
 #include "attach/target.h"
@@ -151,11 +152,14 @@ class RunningWatch {
 
   Result<WatchSegment> make_segment() {
     const TargetFacts& first = targets_.front();
-    root_ = first.own_files ? fmt::format("/proc/{}/root", first.pid) : std::string();
-    std::vector<std::string> folders;
-    if (!root_.empty())
-      for (const char* const folder : {"/dev/shm", "/tmp", "/var/tmp", "/run"}) folders.push_back(root_ + folder);
+    if (first.own_files) own_folders_ = attach::OwnFolders(first.pid);
+    const std::vector<std::string> folders = own_folders_.ours();
+    if (first.own_files && folders.empty())
+      return fail(
+          "process {} has no folder in which tacho could put the table of sums (its /dev/shm and /tmp are links)",
+          first.pid);
     TACHO_ASSIGN(WatchSegment segment, WatchSegment::create_in(folders));
+    inner_table_ = own_folders_.theirs(segment.path()).value_or(segment.path());
     segment.header().patches.store(options_.patch_entries ? 1 : 0, std::memory_order_relaxed);
     if (first.users[1] != geteuid() && !segment.give_to(first.users[1], first.groups[1]))
       return fail("the table of sums cannot be given to the user of process {}: {}", first.pid, strerror(errno));
@@ -206,7 +210,7 @@ class RunningWatch {
     attach::EnterRequest request;
     request.library = library_;
     request.entry = event::kWatchEntry;
-    request.pool = segment.path().substr(root_.size());
+    request.pool = inner_table_;
     const bool seen = same_file(library_, fmt::format("/proc/{}/root{}", target.pid, library_));
     request.inner_library = seen ? library_ : std::string();
     TACHO_ASSIGN(const attach::EnterResult entered, attach::enter(target, request));
@@ -371,7 +375,8 @@ class RunningWatch {
   std::vector<TargetFacts> targets_;
   std::vector<Guest> guests_;
   std::vector<std::string> left_;
-  std::string library_, root_;
+  attach::OwnFolders own_folders_;     // of processes with files of their own
+  std::string library_, inner_table_;  // the table's path as the processes see it
   double stopped_s_ = 0;
   std::set<std::pair<pid_t, uint64_t>> known_, fresh_;  // by number and start: entered or left out; seen once
   int64_t looked_ = raw_now();

@@ -373,7 +373,12 @@ class OpenCl(Running):
         harness.need_mounts()
         (self.folder / "told").write_bytes(TOLD.read_bytes())
         (self.folder / "told").chmod(0o755)
-        script = f"mount -t tmpfs none /dev/shm && mount -t tmpfs none {BUILD / 'lib'} && exec {self.folder}/told"
+        # Its /dev/shm is a link, which outside of it leads to another folder.
+        outside = self.folder / "outside"
+        outside.mkdir()
+        before = outside.stat().st_mtime_ns
+        script = (f"mount -t tmpfs none {outside} && mount -t tmpfs none /dev && ln -s {outside} /dev/shm && mknod -m 666 /dev/null c 1 3 && "
+                  f"mount -t tmpfs none {BUILD / 'lib'} && mount -t tmpfs none /var/tmp && exec {self.folder}/told")
         program = self.start("unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", script)
         inner = int(pathlib.Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text())
         for count in (70, 90):
@@ -383,7 +388,8 @@ class OpenCl(Running):
             self.assertEqual(sums(moment, "kernel"), {"mix_up": count})
             self.assertEqual([process["pid"] for process in moment["processes"]], [inner])
             self.wait_until(lambda: self.leftovers(inner) == ([], [], []))
-        self.assertEqual(os.listdir(f"/proc/{inner}/root/dev/shm"), [])
+        self.assertEqual([name for folder in ("/tmp", "/var/tmp", str(outside)) for name in os.listdir(f"/proc/{inner}/root{folder}") if name.startswith("tacho-watch")], [])
+        self.assertEqual((outside.stat().st_mtime_ns, os.listdir(outside)), (before, []))
 
     def test_metrics(self):
         program = self.start(TOLD)

@@ -353,6 +353,7 @@ std::vector<std::string> watch_sentences(const WatchMoment& moment, bool at_the_
   count(snapshot.refused_processes, "process found no room in the list of processes; its operations are in the sums.",
         "processes found no room in the list of processes; their operations are in the sums.");
   if (at_the_end) sentences.insert(sentences.end(), moment.gpu_problems.begin(), moment.gpu_problems.end());
+  if (moment.host_code && !moment.host_code->problem.empty()) say(moment.host_code->problem);
   if (moment.pushes && at_the_end) say_pushes(*moment.pushes, moment.pushes_to, sentences);
   return sentences;
 }
@@ -460,6 +461,19 @@ report::JsonValue json_of(const WatchHost& host) {
                             {"gpus", json_of(host.gpus)}});
 }
 
+report::JsonValue json_of(const HostLines& code) {
+  using report::JsonValue;
+  JsonValue lines = JsonValue::list();
+  for (const HostLine& each : code.lines)
+    lines.add(JsonValue::object({{"function", JsonValue(each.function)},
+                                 {"file", JsonValue(each.file)},
+                                 {"line", each.line > 0 ? JsonValue(each.line) : JsonValue()},
+                                 {"module", JsonValue(each.module)},
+                                 {"share", JsonValue(each.share)}}));
+  return JsonValue::object(
+      {{"samples", JsonValue(code.samples)}, {"processors", JsonValue(code.processors)}, {"lines", std::move(lines)}});
+}
+
 }  // namespace
 
 report::JsonValue watch_document(const WatchMoment& moment, bool at_the_end, bool sums) {
@@ -500,6 +514,7 @@ report::JsonValue watch_document(const WatchMoment& moment, bool at_the_end, boo
                                      {"least_one_of", JsonValue(uint64_t{1} << moment.setting.least_level)},
                                      {"cost", json_of(moment.cost)},
                                      {"notes", std::move(sentences)}});
+  if (moment.host_code) all.set("host_code", json_of(*moment.host_code));
   if (moment.hosts.empty()) return all;
   JsonValue hosts = JsonValue::list();
   for (const WatchHost& host : moment.hosts) hosts.add(json_of(host));

@@ -10,6 +10,7 @@
 #include "vendor/gpu_monitor.h"
 #include "watch/governor.h"
 #include "watch/graph_shares.h"
+#include "watch/host/host_lines.h"
 #include "watch/metrics/push.h"
 #include "watch/segment.h"
 
@@ -49,6 +50,7 @@ struct WatchMoment {
   std::string pushes_to;                  ///< its address
   std::string sums_problem;               ///< at the end: why the file of sums was not written
   std::vector<WatchHost> hosts;           ///< if the moment is a sum of theirs
+  std::optional<HostLines> host_code;     ///< where the programs' threads are sampled
 };
 
 /// Kernels and graphs by their estimated time, longest first; rows without a time stand at the end.

@@ -215,6 +215,22 @@ std::vector<std::string> note_lines(const PageView& view) {
   return lines;
 }
 
+// Where threads of the host spend processor time, behind a heading; nothing where nobody samples or was seen.
+std::vector<std::string> code_lines(const WatchMoment& moment) {
+  std::vector<std::string> lines;
+  if (!moment.host_code || moment.host_code->samples == 0) return lines;
+  lines.push_back(fmt::format("Host code, last {} s, without the kernel's: {:.2f} processors", HostSampler::kSeconds,
+                              moment.host_code->processors));
+  const auto name_of_file = [](const std::string& path) { return path.substr(path.rfind('/') + 1); };
+  for (const HostLine& line : moment.host_code->lines) {
+    const std::string place =
+        line.line > 0 ? fmt::format("{}:{}", name_of_file(line.file), line.line) : name_of_file(line.module);
+    lines.push_back(report::padded_left(fmt::format("{:.0f} %", line.share * 100), 6) + "  " +
+                    report::clean(line.function.empty() ? place : fmt::format("{}  {}", line.function, place)));
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::vector<std::string> page_lines(const WatchSnapshot& before, const WatchMoment& moment, const PageView& view) {
@@ -275,8 +291,13 @@ std::vector<std::string> page_lines(const WatchSnapshot& before, const WatchMome
                   (several ? report::padded_left("Hosts", 7) : ""));
   const std::vector<std::string> note = note_lines(view);
   const size_t room = view.height > note.size() + 1 ? view.height - note.size() - 1 : 0;
-  for (size_t i = 0; i < rows.size() && lines.size() < room; ++i)
+  const std::vector<std::string> code = code_lines(moment);
+  // Kernels come first; a sixth of the page is for the host's lines in any case.
+  const size_t below = code.empty() ? 0 : 1 + std::min(code.size(), 1 + view.height / 6);
+  for (size_t i = 0; i < rows.size() && lines.size() + below < room; ++i)
     lines.push_back(table_line(rows[i], all_now, name_width, several));
+  if (lines.size() + 2 < room && !code.empty()) lines.emplace_back();
+  for (size_t i = 0; i < code.size() && lines.size() < room; ++i) lines.push_back(code[i]);
   lines.resize(room);
   if (view.height > note.size()) lines.insert(lines.end(), note.begin(), note.end());
   lines.resize(view.height > 0 ? view.height - 1 : 0);

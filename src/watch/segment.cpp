@@ -334,6 +334,16 @@ void WatchSegment::note_child_of(uint32_t pid) {
       process.watched_children.fetch_add(1, std::memory_order_relaxed);
 }
 
+std::vector<uint32_t> WatchSegment::users() const {
+  std::vector<uint32_t> numbers;
+  for (const event::WatchProcess& process : table_->processes) {
+    const uint32_t pid = process.pid.load(std::memory_order_acquire);
+    if (pid != 0 && process.ended.load(std::memory_order_relaxed) == 0 && uses_a_device(process))
+      numbers.push_back(pid);
+  }
+  return numbers;
+}
+
 void WatchSegment::note_ends() {
   for (size_t i = 0; i < event::kWatchProcesses; ++i) {
     event::WatchProcess& process = table_->processes[i];

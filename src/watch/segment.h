@@ -115,6 +115,8 @@ class WatchSegment {
   /// Where a process says that its event::WatchPatches are; 0: nowhere. By the number that tacho knows it by.
   uint64_t patches_of(uint32_t pid) const;
   const event::WatchTable& table() const { return *table_; }
+  /// The numbers of processes that use a device and have not ended.
+  std::vector<uint32_t> users() const;
   /// Operations in all rows: what a governor needs often, on one thread.
   uint64_t operations();
   /// What programs have done `now`, seconds after they began. On the same thread.

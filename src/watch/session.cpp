@@ -102,6 +102,8 @@ class Moments {
     setting_ = first_setting(options);
     if (options.interval_s > 0 || options.prometheus || options.otlp || options.view || !options.sums.empty())
       gpus_ = std::make_unique<GpuTelemetry>();
+    if (options.host_code || options.view)
+      host_code_ = std::make_unique<HostSampler>([&segment] { return segment.users(); });
   }
   double seconds() const { return static_cast<double>(raw_now() - began_) * 1e-9; }
   void govern() {
@@ -125,6 +127,7 @@ class Moments {
       moment.gpus = gpus_->latest();
       moment.gpu_problems = gpus_->problems();
     }
+    if (host_code_) moment.host_code = host_code_->latest();
     return moment;
   }
 
@@ -136,6 +139,7 @@ class Moments {
   WatchSetting setting_;
   WatchMoment moment_;  // without its snapshot
   std::unique_ptr<GpuTelemetry> gpus_;
+  std::unique_ptr<HostSampler> host_code_;
 };
 
 std::string host_name() {

@@ -23,6 +23,7 @@ struct WatchOptions {
   double interval_s = 0;                              ///< between calls of `tick`; 0: it is not called
   std::optional<uint16_t> prometheus;                 ///< a port on 127.0.0.1 that answers /metrics; 0: any free one
   bool view = false;                                  ///< a page for a browser
+  bool host_code = false;                             ///< sample the programs' threads, for pages
   std::optional<PushAddress> otlp;                    ///< a collector that gets metrics
   double otlp_interval_s = 10;                        ///< between pushes
   std::string sums;                                   ///< a .tacho with the sums of seconds, minutes and hours

@@ -232,6 +232,40 @@ class Page(Watches):
             refused.exception.close()
         self.finish(watch)
 
+    def test_lines_of_the_host(self):
+        (self.folder / "hot.c").write_text(
+            '#include <dlfcn.h>\n#include <time.h>\nstatic volatile unsigned long turns;\n'
+            'static __attribute__((noinline)) void hot(void) { struct timespec now; time_t end; clock_gettime(CLOCK_MONOTONIC, &now); end = now.tv_sec + 30; do {\n'
+            'for (int i = 0; i < 10000000; ++i) ++turns;\n'  # line 5
+            'clock_gettime(CLOCK_MONOTONIC, &now); } while (now.tv_sec < end); }\n'
+            'int main(void) { void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *made = 0;\n'
+            'int (*function)(void**, void*, const char*) = (int (*)(void**, void*, const char*))dlsym(cuda, "cuModuleGetFunction");\n'
+            'int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**) = dlsym(cuda, "cuLaunchKernel");\n'
+            'function(&made, 0, "often_1000"); launch(made, 1, 1, 1, 64, 1, 1, 0, 0, 0, 0); hot(); return 0; }\n')
+        self.run_command("gcc", "-g", "-O1", "-o", "hot", "hot.c", "-ldl")
+        watch = subprocess.Popen([str(TACHO), "watch", "--view", "-q", "--", "./hot"], cwd=self.folder, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(watch.stderr.close)
+        self.addCleanup(watch.wait)
+        self.addCleanup(watch.kill)
+        page, token = re.search(r"http://\S+", watch.stderr.readline())[0].split("?token=")
+        end, code = time.monotonic() + 25, {"samples": 0}
+        while code["samples"] < 60 and time.monotonic() < end:
+            time.sleep(0.3)
+            with urllib.request.urlopen(urllib.request.Request(page + "moment", headers={"X-Tacho-Token": token}), timeout=10) as answer:
+                moment = json.loads(answer.read())
+            code = moment["host_code"]
+            refused = [note for note in moment["notes"] if "does not let tacho sample the host's code" in note]
+            if refused:
+                watch.send_signal(signal.SIGTERM)
+                self.skipTest(refused[0])
+        watch.send_signal(signal.SIGTERM)
+        watch.wait(20)
+        self.assertGreaterEqual(code["samples"], 60)
+        hottest = code["lines"][0]
+        self.assertEqual((hottest["function"], hottest["file"].rsplit("/")[-1], hottest["line"], hottest["module"].rsplit("/")[-1]), ("hot", "hot.c", 5, "hot"))
+        self.assertGreater(hottest["share"], 0.8)
+        self.assertLess(code["processors"], 1.1)
+
     def test_through_a_tunnel(self):
         """ssh -L gives it another port, which the header Host then has."""
         watch = self.listen(1000)

@@ -92,6 +92,30 @@ TEST_F(Page, ANoteStandsAboveTheKeys) {
   EXPECT_TRUE(page_lines(before_, now_, view).back().ends_with("r write a file"));
 }
 
+TEST_F(Page, TheHostsCodeStandsBelowTheKernels) {
+  PageView view;
+  EXPECT_EQ(line_of(page_lines(before_, now_, view), "Host code"), view.height);
+  HostLines code;
+  now_.host_code = code;
+  EXPECT_EQ(line_of(page_lines(before_, now_, view), "Host code"), view.height);
+  code.samples = 100;
+  code.processors = 1.5;
+  code.lines = {{"main", "/src/app.c", 17, "/bin/app", 0.6},
+                {"strlen", "", 0, "/lib/libc.so.6", 0.3},
+                {"", "", 0, "/lib/libx.so", 0.1}};
+  now_.host_code = code;
+  for (int i = 0; i < 100; ++i) now_.snapshot.rows.push_back(timed_kernel(fmt::format("k{}", i), 5, 7));
+  const std::vector<std::string> lines = page_lines(before_, now_, view);
+  const size_t at = line_of(lines, "Host code, last 30 s, without the kernel's: 1.50 processors");
+  ASSERT_LT(at + 3, lines.size());
+  EXPECT_EQ(lines[at + 1], "  60 %  main  app.c:17");
+  EXPECT_EQ(lines[at + 2], "  30 %  strlen  libc.so.6");
+  EXPECT_EQ(lines[at + 3], "  10 %  libx.so");
+  EXPECT_LT(line_of(lines, "is_busy"), at);
+  EXPECT_TRUE(lines.back().starts_with("q close"));
+  for (view.height = 1; view.height < 20; ++view.height) EXPECT_EQ(page_lines(before_, now_, view).size(), view.height);
+}
+
 TEST_F(Page, TheDevicesTimeAndTheHosts) {
   RowSums wait = timed_kernel("clFinish", 4, 100'000'000);
   wait.kind = event::WatchKind::kWait;

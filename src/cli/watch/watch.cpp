@@ -336,6 +336,7 @@ Status complete(WatchRequest& request) {
   if (request.page && (json || !request.output.empty()))
     return fail("--page shows a page on the terminal: leave out -o, but for a .tacho, and --output-format json");
   options.interval_s = request.interval > 0 ? request.interval : json || request.page ? 1 : 0;
+  options.host_code = request.page;
   return {};
 }
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { load } from './modules.mjs';
 
-const { change, comparable, cost, earlierOnes, gpus, hostCost, idle, sorted, timeSince, title } =
+const { change, comparable, cost, earlierOnes, gpus, hostCost, idle, place, sorted, timeSince, title } =
   await load('watch/moment');
 const { average, error, rate, whole } = await load('watch/cells');
 
@@ -203,4 +203,10 @@ test('what the moment before has of the same', () => {
   assert.equal(of(before).get(7).launches, 3);
   assert.equal(of(null).size, 0);
   assert.equal(of({ ...before, run: 'another' }).size, 0);
+});
+
+test('a line of the host is its place in the source, or the file that has the code', () => {
+  assert.equal(place({ file: '/src/app.c', line: 17, module: '/bin/app' }), 'app.c:17');
+  assert.equal(place({ file: '', line: null, module: '/lib/libc.so.6' }), 'libc.so.6');
+  assert.equal(place({ file: '', line: null, module: '[code without a file]' }), '[code without a file]');
 });

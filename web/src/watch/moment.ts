@@ -17,6 +17,12 @@ export interface Row {
   /** Times, ns, each for as many operations as it stands for. */
   stood_ns?: number;
 }
+/** Where threads of the host spend processor time outside of the kernel: samples of the last half minute. */
+export interface HostCode {
+  samples: number;
+  processors: number;
+  lines: { function: string; file: string; line: number | null; module: string; share: number }[];
+}
 export interface Reading {
   gpu: number;
   name: string;
@@ -63,6 +69,7 @@ export interface Moment {
   processes: Process[];
   gpus: Reading[];
   hosts?: Host[];
+  host_code?: HostCode;
   host_ns: number | null;
   budget: number;
   timing: boolean;
@@ -177,6 +184,12 @@ export function change(before: Moment | null, now: Moment): Change {
     others: lines.filter(({ row }) => !onDevice(row)),
   };
 }
+
+const lastPart = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
+
+/** "app.c:17"; of code without lines the file that it is in. */
+export const place = (line: HostCode['lines'][number]): string =>
+  line.line === null ? lastPart(line.module) : `${lastPart(line.file)}:${line.line}`;
 
 export type Order = 'now' | 'rate' | 'launches' | 'time' | 'average' | 'name';
 

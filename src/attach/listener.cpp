@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "attach/listen_file.h"
+#include "attach/remote_memory.h"
 #include "base/clock.h"
 #include "event/schema.h"
 #include "tape/sleep.h"
@@ -55,7 +56,7 @@ Result<EnterResult> ask(const TargetFacts& facts, int listener, const EnterReque
       memcpy(why.data(), block.message, why.size());
       block.state.store(static_cast<uint32_t>(AttachState::kSeen), std::memory_order_release);
       if (state == static_cast<uint32_t>(AttachState::kAttached)) return result;
-      return fail("process {}: {}", facts.pid, why.c_str());
+      return fail("process {}: {}", facts.pid, one_line(why.c_str()));
     }
     if (has_ended(facts)) return fail("process {} ended while tacho was attaching", facts.pid);
     if (static_cast<double>(raw_now() - begin) * 1e-9 > request.patience_s) {

@@ -127,6 +127,12 @@ std::optional<RemoteFunction> by_old_hash(const RemoteMemory& memory, const Remo
 
 }  // namespace
 
+std::string one_line(std::string text) {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  std::replace_if(text.begin(), text.end(), is_control, ' ');
+  return text;
+}
+
 std::string_view RemoteModule::file_name() const {
   const std::string_view whole = path;
   return whole.substr(whole.rfind('/') + 1);
@@ -185,7 +191,7 @@ std::string RemoteMemory::text(uint64_t at, size_t most) const {
   std::string text;
   char each = 0;
   while (text.size() < most && read(at + text.size(), &each, 1) && each != '\0') text += each;
-  return text;
+  return one_line(std::move(text));
 }
 
 std::vector<RemoteModule> modules_of(pid_t pid) {

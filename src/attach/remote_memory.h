@@ -15,6 +15,9 @@
 
 namespace tacho::attach {
 
+/// What a process says, for a sentence: control characters, line breaks too, become blanks.
+std::string one_line(std::string text);
+
 /// A file that the process has mapped as a library or program.
 struct RemoteModule {
   std::string path;  ///< as the process sees it; " (deleted)" removed
@@ -50,7 +53,7 @@ class RemoteMemory {
   }
   /// The process has ended or runs another program (exec) since open().
   bool is_gone() const;
-  /// A text that ends with a 0, of at most `most` bytes; "" where there is none.
+  /// A text that ends with a 0, of at most `most` bytes, as one_line(). "" where there is none.
   std::string text(uint64_t at, size_t most) const;
 
  private:

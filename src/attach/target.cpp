@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "attach/listen_file.h"
+#include "attach/remote_memory.h"
 
 namespace tacho::attach {
 namespace {
@@ -311,9 +312,7 @@ Result<TargetFacts> look_at(pid_t pid) {
   facts.name = name.substr(name.rfind('/') + 1);
   if (facts.name.empty())
     if (const auto words = words_of(status, "Name"); !words.empty()) facts.name = words.front();
-  // A sentence with a name in it is one line.
-  std::replace_if(
-      facts.name.begin(), facts.name.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  facts.name = one_line(std::move(facts.name));
   if (facts.readable) read_program(file_of(pid, "exe"), facts);
   // The folder itself stays the user's.
   struct stat memory {};

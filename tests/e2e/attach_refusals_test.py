@@ -103,7 +103,7 @@ int main(void) {
         self.assertEqual(self.leftovers(program.pid), ([], [], []))
         program.send_signal(signal.SIGSTOP)
         self.wait_until(lambda: "State:\tT" in pathlib.Path(f"/proc/{program.pid}/status").read_text())
-        self.refused(program, "(one 1) S 1", "is stopped by a signal")
+        self.refused(program, "(one 1) S 1 [31m)", "is stopped by a signal")
         program.send_signal(signal.SIGCONT)
         self.assertEqual(self.end(program), "fine")
 

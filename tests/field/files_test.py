@@ -120,6 +120,14 @@ class UnknownIsNotZero(FieldCase):
         rows = self.table("zero_time.rpd", "kernel")
         self.assertEqual([row["AverageNs"] for row in rows.values()], [300, 300])
 
+    def test_open_ends_come_back_from_json(self):
+        for name in ("zero_time.rpd", "zero_time_kineto.json"):
+            self.tacho("export", "-f", "json", "-o", f"{name}.again.json", FILES / name)
+            counts = [self.query(path, "select count(*), count(duration), sum(duration) from tacho.dispatch")
+                      for path in (name, self.folder / f"{name}.again.json")]
+            self.assertEqual(*counts)
+            self.assertLess(counts[0][0][1], counts[0][0][0])
+
     def test_copies_of_which_some_have_a_size(self):
         harness.need_data()
         text = self.tacho("stats", RECORDED / "copies_partly_without_bytes_mi300.json.gz", "--by", "copy")

@@ -131,6 +131,7 @@ JsonOutcome argument(JsonTokens& json, Event& event, std::string_view key, Other
   switch (key.size()) {
     case 3:
       if (is(key, "Seq")) return text_value(json, event, event.collective.sequence);
+      if (is(key, "end") && others != Others::kNumbers) return text_value(json, event, event.end);
       break;
     case 4:
       if (is(key, "grid")) return triple(json, event.grid);
@@ -247,7 +248,7 @@ JsonOutcome object(JsonTokens& json, Member member) {
 
 void clear(Event& event) {
   event.phase = event.name = event.category = event.scope = event.label = event.kind = event.description =
-      event.kernel_details = event.memcpy_details = event.arguments = {};
+      event.kernel_details = event.memcpy_details = event.arguments = event.end = {};
   event.collective = {};
   event.inputs = {};
   event.global_id = event.any_member = event.any_argument = event.holds_document = false;

@@ -47,6 +47,7 @@ struct Event {
   std::string_view label, kind, description;        // args.name or args.labels of metadata, args.kind, args.desc
   std::string_view kernel_details, memcpy_details;  // of XLA: "regs:32 grid:8,1,1 block:128,1,1"
   std::string_view arguments;                       // of a call or a kernel, as tacho writes them
+  std::string_view end;                             // likewise: "not recorded" of what was open when recording ended
   // What torch.distributed tells about the collective that a kernel carries out.
   struct Collective {
     std::string_view name, type, in_split, out_split, group, group_description, members, sequence, communicator;

@@ -24,6 +24,9 @@ namespace row = event::row;
 
 namespace {
 
+// What tacho writes as args.end of an event that was open when its recording ended; its "dur" lasts until there.
+constexpr std::string_view kOpenEnd = "not recorded";
+
 bool is_time(int64_t time) {
   return time != kUnknown && event::is_time(time);
 }
@@ -79,6 +82,7 @@ void Translator::bad_values(Table table, const Event& event) {
 }
 
 void Translator::complete(Event& event) {
+  if (event.end == kOpenEnd) event.duration = kUnknown;
   const Meaning meaning = meaning_of_event(event);
   if (!is_time(event.time)) return bad_time(table_of(meaning), event);
   if (is_work(meaning, event) && !settling_) {
@@ -396,6 +400,7 @@ void Translator::take(Event& event) {
     case 'i':
     case 'I':
     case 'R': {
+      if (event.end == kOpenEnd) return complete(event);
       if (!is_time(event.time)) return bad_time(Table::kMarker, event);
       event.duration = 0;
       const int64_t track = owners_.thread_track(event.process, event.thread);

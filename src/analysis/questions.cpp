@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "analysis/operators/places.h"
 #include "base/files/sorted_file.h"
 #include "base/saturating.h"
 #include "trace/read/rows.h"
@@ -54,13 +56,31 @@ constexpr const char* kNoCalls = "the trace holds no API calls that device work 
 
 }  // namespace
 
-std::string gpu_name(const trace::Trace& trace, int64_t device) {
-  if (device <= 0) return "device";
+namespace {
+
+// As one trace calls it.
+std::string own_gpu_name(const trace::Trace& trace, int64_t device) {
   const std::string_view name = trace.text(Table::kDevice, device, column::Device::name);
   const int64_t index = trace.cell(Table::kDevice, device, column::Device::index);
   const std::string number = index == kUnknown ? std::string() : std::to_string(index);
   if (name.empty()) return "GPU " + number;
   return name.find("GPU " + number) != std::string_view::npos ? std::string(name) : number + ": " + std::string(name);
+}
+
+}  // namespace
+
+std::string gpu_name(const trace::Trace& trace, int64_t device) {
+  if (device <= 0) return "device";
+  std::string name = own_gpu_name(trace, device);
+  std::optional<DeviceNumbers> numbers;
+  for (int64_t other = 1; other < trace.rows(Table::kDevice); ++other) {
+    if (other == device || own_gpu_name(trace, other) != name) continue;
+    if (!numbers) numbers.emplace(trace);
+    if (numbers->device(other) == numbers->device(device)) continue;
+    const std::string& number = numbers->text(device);
+    return number == name ? name : fmt::format("{} ({})", number, name);
+  }
+  return name;
 }
 
 Result<Answer> gaps(const trace::Trace& trace) {

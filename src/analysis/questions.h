@@ -14,7 +14,8 @@
 
 namespace tacho::analysis {
 
-/// "GPU 0", "0: Instinct MI300X": a device (row) in these answers.
+/// "GPU 0", "0: Instinct MI300X": a device (row) in these answers; "GPU 1 (GPU 0)" where another device has its number
+/// and name, with DeviceNumbers::text() in front.
 std::string gpu_name(const trace::Trace& trace, int64_t device);
 
 /// Per GPU: the times between two operations in which nothing ran. Lists separately the gaps during which the next

@@ -65,6 +65,9 @@ class ScopeOfKeys(FieldCase):
         self.assertEqual(re.findall(r"^ +([\d.]+ ms) .* GPU \d", self.info("merged_plain.json"), re.M), ["1.80 ms", "3.00 ms"])
         busy = json.loads(self.tacho("busy", FILES / "merged_plain.json", "--output-format", "json"))["rows"]
         self.assertEqual(sorted(row[1] for row in busy), [1_800_000, 3_000_000])
+        for report in ("gaps", "queue-depth", "overlap"):
+            table = json.loads(self.tacho("report", report, FILES / "merged_plain.json", "--output-format", "json"))
+            self.assertEqual({row[0] for row in table["rows"]}, {"GPU 0", "GPU 1 (GPU 0)"}, report)
 
     def test_busy_names_hosts_and_ranks_where_there_are_several(self):
         for rank in (0, 1):

@@ -207,8 +207,9 @@ int run_busy(int argc, char** argv) {
     remarks = analysis::loss_sentences(**trace);
   }
   Answer answer;
-  answer.columns = {{"Gpu", "GPU", Unit::kCount},        {"BusyNs", "Busy", Unit::kNs}, {"WallNs", "Span", Unit::kNs},
-                    {"Busy", "% of span", Unit::kShare}, {"SumNs", "", Unit::kNs},      {"Name", "Name"}};
+  answer.columns = {
+      {"Gpu", "GPU", Unit::kCount},      {"BusyNs", "Busy", Unit::kNs}, {"WallNs", "Span of all", Unit::kNs},
+      {"Busy", "% of it", Unit::kShare}, {"SumNs", "", Unit::kNs},      {"Name", "Name"}};
   if (several_owners) {
     answer.columns.push_back({"Host", "Host"});
     answer.columns.push_back({"Rank", "Rank", Unit::kCount});

@@ -34,6 +34,17 @@ test('the headline, its shares and the axis are of one length', async () => {
   await close();
 });
 
+test('what a device did adds up to the run, also where it began late', async () => {
+  for (const name of ['traces/kineto_h100_qwen1.5-0.5b.json.gz', 'rpd/matmul_result.rpd']) {
+    const { page, close } = await open(await serve(path.join(data, name)), { hash: 'view=overview' });
+    await page.waitForFunction(() => window.tacho.app.overview.provisional !== true);
+    const headline = await page.locator('.headline').first().innerText();
+    const shares = [...headline.matchAll(/([\d.]+) %/g)].map((each) => Number(each[1]));
+    assert.ok(Math.abs(shares.reduce((sum, each) => sum + each, 0) - 100) < 0.25, headline);
+    await close();
+  }
+});
+
 test("a launch has CUDA's words on NVIDIA's GPUs and work-items on AMD's", async () => {
   for (const [file, grid] of [
     [h100, /^\d[\d,]* x \d+ x \d+ blocks$/],

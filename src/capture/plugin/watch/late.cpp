@@ -15,7 +15,7 @@
 #include "capture/plugin/watch/amd/hip.h"
 #include "capture/plugin/watch/cuda.h"
 #include "capture/plugin/watch/markers/roctx.h"
-#include "capture/plugin/watch/opencl.h"
+#include "capture/plugin/watch/opencl/opencl.h"
 #include "capture/plugin/watch/patches.h"
 #include "capture/plugin/watch/ring.h"
 #include "capture/plugin/watch/sums.h"

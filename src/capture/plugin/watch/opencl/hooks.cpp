@@ -7,7 +7,7 @@
 #define CL_USE_DEPRECATED_OPENCL_2_0_APIS
 #define CL_USE_DEPRECATED_OPENCL_2_1_APIS
 #define CL_USE_DEPRECATED_OPENCL_2_2_APIS
-#include "capture/plugin/watch/opencl.h"
+#include "capture/plugin/watch/opencl/opencl.h"
 
 #include <CL/cl_ext.h>
 #include <CL/cl_icd.h>

@@ -1,7 +1,7 @@
 // Hooks in the dispatch tables of OpenCL's runtimes (opencl.h).
 #include <link.h>
 
-#include "capture/plugin/watch/opencl.h"
+#include "capture/plugin/watch/opencl/opencl.h"
 #include "capture/plugin/watch/sums.h"
 #include "capture/room/loaded.h"
 #include "tape/attach_block.h"

@@ -20,6 +20,7 @@ import urllib.request
 from harness import BUILD, Case, EXAMPLES, TACHO, TARGETS, main, sanitized
 
 CASES = TARGETS / "opencl_cases"
+ORDER = TARGETS / "opencl_order"
 CACHE = BUILD / "pocl-cache"
 # One sample of Prometheus' text format, version 0.0.4.
 SAMPLE = re.compile(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{((?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*",?)*)\})? (\S+)')
@@ -144,11 +145,11 @@ class Counts(Watch):
         said = self.run_command(TACHO, "watch", "--", "true").stderr.decode()
         self.assertIn("0 of which used a device\n", said)
 
-    def test_counts_only_leaves_queues_as_they_are(self):
+    def test_queues_stay_as_they_are(self):
         """A queue with profiling takes the runtime's time for each command."""
-        for options, profiling in (((), b"profiling 1\n"), (("--counts-only",), b"profiling 0\n")):
+        for options in ((), ("--counts-only",)):
             self.watch(CASES, "runtime_queue", options=options)
-            self.assertEqual(self.result.stdout, profiling)
+            self.assertEqual(self.result.stdout, b"profiling 0\n")
         self.assertEqual(self.run_command(CASES, "runtime_queue").stdout, b"profiling 0\n")
 
     def test_counts_of_a_killed_program(self):
@@ -164,6 +165,23 @@ class Programs(Watch):
                 plain = self.run_command(CASES, case, code=None)
                 self.watch(CASES, case, code=plain.returncode)
                 self.assertEqual((plain.stdout, plain.stderr), (self.result.stdout, self.result.stderr))
+
+    def test_the_order_in_queues_and_what_is_told_of_them(self):
+        """Operations that are timed go through a queue of tacho's."""
+        for case, kernels in (("chain", 60), ("threads", 1200), ("blocked", 41), ("refused", 10), ("released", 11), ("others", 31)):
+            with self.subTest(case):
+                plain = self.run_command(ORDER, case, timeout=60)
+                moment = self.watch(ORDER, case, timeout=60)
+                self.assertEqual((plain.stdout, plain.stderr), (self.result.stdout, self.result.stderr))
+                [row] = [row for rows in self.rows(moment, "kernel").values() for row in rows]
+                self.assertEqual(row["count"], kernels)
+                if case == "threads":  # nothing is timed while the other one waits in a blocking call
+                    self.assertGreater(row["timed"], 10)
+                    self.assertGreater(moment["lost_durations"], 0)
+                    continue
+                # What comes into a queue after its release, which an event still knows, is not timed.
+                self.assertEqual((row["timed"], moment["lost_durations"]), (kernels, 1 if case == "released" else 0))
+                self.assertGreater(row["shortest_ns"], 0)
 
     def test_exit_codes(self):
         self.assertEqual(self.run_command(TACHO, "watch", "-q", "--", "sh", "-c", "exit 7", code=7).stderr, b"")

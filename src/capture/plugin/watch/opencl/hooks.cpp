@@ -1,161 +1,26 @@
 // OpenCL under `tacho watch`: a layer of the ICD loader that counts what is put into queues and times 1 of N by the
-// runtime's own profiling. It makes queues with profiling and hides that from the program.
-#define CL_TARGET_OPENCL_VERSION 300
-#define CL_USE_DEPRECATED_OPENCL_1_0_APIS
-#define CL_USE_DEPRECATED_OPENCL_1_1_APIS
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
-#define CL_USE_DEPRECATED_OPENCL_2_0_APIS
-#define CL_USE_DEPRECATED_OPENCL_2_1_APIS
-#define CL_USE_DEPRECATED_OPENCL_2_2_APIS
-#include "capture/plugin/watch/opencl/opencl.h"
-
-#include <CL/cl_ext.h>
-#include <CL/cl_icd.h>
+// runtime's own profiling (twins.h), which the program does not see.
 #include <CL/cl_layer.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
+#include "capture/plugin/watch/opencl/opencl.h"
+#include "capture/plugin/watch/opencl/own.h"
+#include "capture/plugin/watch/opencl/queues.h"
 #include "capture/plugin/watch/ring.h"
-#include "capture/plugin/watch/sums.h"
-#include "capture/room/handle_map.h"
-#include "capture/room/lock.h"
-#include "capture/room/pages.h"
-#include "capture/room/slab.h"
-#include "event/schema.h"
 
 #define TACHO_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace tacho::capture::watch {
 namespace {
 
-using D = cl_icd_dispatch;
-constexpr auto kDomain = static_cast<uint32_t>(event::Domain::kOpenCL);
+using namespace cl;
 
-constinit cl_icd_dispatch g_next = {};
 constinit cl_icd_dispatch g_hooks = {};
 constinit HandleMap g_kernels;  // cl_kernel -> WatchedKernel
-constinit HandleMap g_queues;   // cl_command_queue -> Queue
-constinit HandleMap
-    g_late_queues;  // in a program that ran before tacho came: cl_command_queue -> itself, when the ring has it
-
-// A queue that tacho knows.
-struct Queue {
-  bool timed;   // it has profiling
-  bool forced;  // the program did not ask for profiling
-  uint32_t words;
-  cl_queue_properties asked[32];  // the list of properties as the program gave it
-};
-constinit Slab<Queue> g_queue_slab;
-
-// An operation's record in the ring, and between which moments (CLOCK_MONOTONIC_RAW, ns) the runtime took it.
-struct KeptWork {
-  uint64_t ticket = 0;  // 0: there is none
-  int64_t from = 0, to = 0;
-};
-
-// Operations whose times are to be read when they have ended.
-struct Waiting {
-  cl_event event;
-  WatchRow* row;
-  uint32_t level;
-  KeptWork kept;
-};
-constexpr uint32_t kMostWaiting = 4096;
-
-// A forked child finds it zeroed: no lock is held, nothing waits.
-struct OwnState {
-  LockWord objects;
-  LockWord waiting_lock;
-  std::atomic<uint32_t> waiting_count;
-  uint32_t turn;  // where to look next
-  Waiting waiting[kMostWaiting];
-};
-constinit OwnState* g_own = nullptr;
-
-template <typename T>
-bool ask(cl_int (*question)(cl_event, cl_uint, size_t, void*, size_t*), cl_event event, cl_uint what, T& answer) {
-  return question(event, what, sizeof answer, &answer, nullptr) == CL_SUCCESS;
-}
-
-// The runtime stamps an operation while it takes it: that relates its clock to the host's. Most use the host's own.
-void keep_time(const Waiting& one, cl_ulong start, cl_ulong end) {
-  cl_ulong queued = 0;
-  if (one.kept.ticket == 0 || !ask(g_next.clGetEventProfilingInfo, one.event, CL_PROFILING_COMMAND_QUEUED, queued) ||
-      queued > start)
-    return;
-  const auto stamp = static_cast<int64_t>(queued);
-  constexpr int64_t kSame = 1000;  // ns
-  if (stamp >= one.kept.from - kSame && stamp <= one.kept.to + kSame)
-    return keep_times(one.kept.ticket, static_cast<int64_t>(start), end - start, 0);
-  const int64_t half_width = (one.kept.to - one.kept.from + 1) / 2;
-  keep_times(one.kept.ticket, one.kept.from + half_width + static_cast<int64_t>(start - queued), end - start,
-             static_cast<uint64_t>(half_width));
-}
-
-// True when the operation has ended: then its time is in its row, or among those lost.
-bool read_time(const Waiting& one) {
-  cl_int status = CL_QUEUED;
-  const bool known = ask(g_next.clGetEventInfo, one.event, CL_EVENT_COMMAND_EXECUTION_STATUS, status);
-  if (known && status > CL_COMPLETE) return false;
-  cl_ulong start = 0, end = 0;
-  if (known && status == CL_COMPLETE &&
-      ask(g_next.clGetEventProfilingInfo, one.event, CL_PROFILING_COMMAND_START, start) &&
-      ask(g_next.clGetEventProfilingInfo, one.event, CL_PROFILING_COMMAND_END, end) && end >= start) {
-    add_time(*one.row, one.level, end - start);
-    keep_time(one, start, end);
-  } else {
-    g_table->header.lost_times.fetch_add(1, std::memory_order_relaxed);
-  }
-  g_next.clReleaseEvent(one.event);
-  g_table->header.pending.fetch_sub(1, std::memory_order_relaxed);
-  return true;
-}
-
-// Reads the times of operations that have ended, looking at `most` at most.
-void read_times(uint32_t most) {
-  if (g_own->waiting_count.load(std::memory_order_relaxed) == 0 || !try_lock(g_own->waiting_lock)) return;
-  uint32_t count = g_own->waiting_count.load(std::memory_order_relaxed);
-  for (uint32_t looked = 0; looked < most && count > 0; ++looked) {
-    if (g_own->turn >= count) g_own->turn = 0;
-    if (read_time(g_own->waiting[g_own->turn]))
-      g_own->waiting[g_own->turn] = g_own->waiting[--count];
-    else
-      ++g_own->turn;
-  }
-  g_own->waiting_count.store(count, std::memory_order_relaxed);
-  unlock(g_own->waiting_lock);
-}
-
-// After the program has waited for its device.
-void read_after_wait() {
-  if (g_own->waiting_count.load(std::memory_order_relaxed) == 0) return;
-  const int64_t from = read_clock(CLOCK_MONOTONIC);
-  read_times(kMostWaiting);
-  g_table->header.prepared_time.fetch_add(static_cast<uint64_t>(read_clock(CLOCK_MONOTONIC) - from),
-                                          std::memory_order_relaxed);
-}
-
-// Takes the event over, a reference of it.
-void wait_for_time(cl_event event, WatchRow& row, uint32_t level, const KeptWork& kept) {
-  read_times(8);
-  lock(g_own->waiting_lock);
-  const uint32_t count = g_own->waiting_count.load(std::memory_order_relaxed);
-  const bool room = count < kMostWaiting;
-  if (room) {
-    g_own->waiting[count] = {event, &row, level, kept};
-    g_own->waiting_count.store(count + 1, std::memory_order_relaxed);
-    g_table->header.pending.fetch_add(1, std::memory_order_relaxed);
-  }
-  unlock(g_own->waiting_lock);
-  if (room) return;
-  g_next.clReleaseEvent(event);
-  g_table->header.lost_times.fetch_add(1, std::memory_order_relaxed);
-}
 
 // Rows
 
@@ -309,25 +174,6 @@ Operation describe(Of<&D::clEnqueueSVMMemFill>, cl_command_queue, void*, const v
   return {TACHO_ROW(kFill, "fill"), bytes, false};
 }
 
-void keep_queue(cl_command_queue handle, bool forced, const cl_queue_properties* asked);
-
-// Whether the runtime tells times of what is in the queue.
-bool can_be_timed(cl_command_queue handle) {
-  const auto* queue = static_cast<const Queue*>(g_queues.find(handle));
-  if (queue != nullptr || !g_late) return queue != nullptr && queue->timed;
-  cl_command_queue_properties properties = 0;
-  if (handle == nullptr ||
-      g_next.clGetCommandQueueInfo(handle, CL_QUEUE_PROPERTIES, sizeof properties, &properties, nullptr) != CL_SUCCESS)
-    return false;
-  keep_queue(handle, false, nullptr);
-  const Guard guard(g_own->objects);
-  auto* const kept = static_cast<Queue*>(g_queues.find(handle));
-  if (kept == nullptr) return false;
-  kept->timed = (properties & CL_QUEUE_PROFILING_ENABLE) != 0;
-  if (!kept->timed) g_process->untimed.fetch_add(1, std::memory_order_relaxed);
-  return kept->timed;
-}
-
 // The hook of a function that puts an operation into a queue
 
 // Where `cl_event*`, the event for the program, stands among the parameters.
@@ -351,7 +197,13 @@ template <auto Member>
 constinit const char* g_name = "";  // set by install()
 #define TACHO_CALL_OF(member) TACHO_KEPT_CALL(event::Domain::kOpenCL, g_name<member>, "")
 
-void keep_late_queue(cl_command_queue handle);
+// Where `cl_uint` stands first: in functions that may block, whether they do.
+template <typename... A>
+constexpr size_t blocking_at() {
+  size_t at = 0, found = sizeof...(A);
+  ((found = found == sizeof...(A) && std::is_same_v<A, cl_bool> ? at : found, ++at), ...);
+  return found;
+}
 
 template <auto Member, typename F = FunctionOf<Member>>
 struct Hook;
@@ -362,47 +214,66 @@ struct Hook<Member, R (*)(A...)> {
     const uint32_t stay = g_stay.load(std::memory_order_relaxed);
     OwnTime own;
     const Operation operation = describe(Of<Member>{}, args...);
+    cl_command_queue const handle = std::get<0>(std::tie(args...));
+    WatchedQueue* const queue = known_queue(handle);
+    const Inside inside(queue);
     uint32_t level = 0;
     if (operation.row == nullptr) {
       g_table->header.lost_rows.fetch_add(1, std::memory_order_relaxed);
       return (g_next.*Member)(args...);
     }
-    const bool due = to_be_timed(*operation.row, level);
-    if (due && can_be_timed(std::get<0>(std::tie(args...)))) return timed(own, operation, level, args...);
-    KeptWork kept;
-    const auto [result, good] = forward(own, operation, kept, args...);
-    if (stay != g_stay.load(std::memory_order_relaxed)) return result;
-    if (due && good) g_table->header.lost_times.fetch_add(1, std::memory_order_relaxed);
-    finish(own, operation, good);
-    return result;
+    if (!to_be_timed(*operation.row, level)) return pass_on<false>(own, operation, stay, args...);
+    const Timing timing = queue != nullptr              ? queue->timing
+                          : g_late && has_times(handle) ? Timing::kItself
+                                                        : Timing::kNot;
+    if (timing == Timing::kItself) return timed(own, operation, level, args...);
+    if (timing == Timing::kBeside) return beside(own, operation, level, *queue, inside, args...);
+    return pass_on<true>(own, operation, stay, args...);
   }
 
  private:
+  // Calls the runtime and counts. `Due`: it was to be timed and is not.
+  template <bool Due>
+  TACHO_RUN_OFTEN static R pass_on(OwnTime& own, const Operation& operation, uint32_t stay, A... args) {
+    KeptWork kept;
+    const auto [result, good] = forward(own, operation, kept, args...);
+    if (stay != g_stay.load(std::memory_order_relaxed)) return result;
+    if (Due && good) g_table->header.lost_times.fetch_add(1, std::memory_order_relaxed);
+    finish(own, operation, good);
+    return result;
+  }
+  static bool is_good(R result) {
+    if constexpr (std::is_same_v<R, cl_int>)
+      return result == CL_SUCCESS;
+    else
+      return result != nullptr;
+  }
+  static cl_int code_of(R result, A... args) {
+    if constexpr (std::is_same_v<R, cl_int>) {
+      return result;
+    } else {
+      const cl_int* const told = std::get<sizeof...(A) - 1>(std::tie(args...));
+      return result != nullptr ? CL_SUCCESS : told != nullptr ? *told : CL_OUT_OF_RESOURCES;
+    }
+  }
+  static uint64_t keep(const KeptCall& call, const Operation& operation, cl_command_queue queue, cl_int code) {
+    return call.end({.call = TACHO_CALL_OF(Member),
+                     .row = row_number(*operation.row),
+                     .object = reinterpret_cast<uint64_t>(queue),
+                     .amount = operation.bytes,
+                     .result = code,
+                     .flags = operation.blocking ? event::kWatchWaitsForQueue : uint8_t{0}});
+  }
   // The result, and whether the runtime took the operation.
   static std::pair<R, bool> forward(OwnTime& own, const Operation& operation, KeptWork& kept, A... args) {
     const KeptCall call;
     own.pause();
     const R result = (g_next.*Member)(args...);
     own.resume();
-    bool good;
-    cl_int code = CL_SUCCESS;
-    if constexpr (std::is_same_v<R, cl_int>) {
-      code = result;
-      good = result == CL_SUCCESS;
-    } else {
-      good = result != nullptr;
-      cl_int* const told = std::get<sizeof...(A) - 1>(std::tie(args...));
-      if (!good) code = told != nullptr ? *told : CL_OUT_OF_RESOURCES;
-    }
-    if (g_late && call.kept()) keep_late_queue(std::get<0>(std::tie(args...)));
-    if (call.kept())
-      kept.ticket = call.end({.call = TACHO_CALL_OF(Member),
-                              .row = row_number(*operation.row),
-                              .object = reinterpret_cast<uint64_t>(std::get<0>(std::tie(args...))),
-                              .amount = operation.bytes,
-                              .result = code,
-                              .flags = operation.blocking ? event::kWatchWaitsForQueue : uint8_t{0}});
-    return {result, good};
+    cl_command_queue const queue = std::get<0>(std::tie(args...));
+    if (g_late && call.kept()) keep_late_queue(queue);
+    if (call.kept()) kept.ticket = keep(call, operation, queue, code_of(result, args...));
+    return {result, is_good(result)};
   }
   static void finish(OwnTime& own, const Operation& operation, bool good) {
     if (good)
@@ -432,11 +303,86 @@ struct Hook<Member, R (*)(A...)> {
       g_next.clRetainEvent(event);
     }
     if (good && event != nullptr)
-      wait_for_time(event, *operation.row, level, kept);
+      wait_for_time({event, {}, order_of(std::get<0>(std::tie(args...))), operation.row, level, kept});
     else if (good)
       g_table->header.lost_times.fetch_add(1, std::memory_order_relaxed);
     finish(own, operation, good);
     return result;
+  }
+
+  // In the queue's twin. What the runtime does not take there, it is asked to take where the program wants it.
+  __attribute__((noinline)) static R beside(OwnTime& own, const Operation& operation, uint32_t level,
+                                            WatchedQueue& queue, const Inside& inside, A... args) {
+    const uint32_t stay = g_stay.load(std::memory_order_relaxed);
+    own.prepare();
+    constexpr size_t kEvent = event_at<A...>();
+    const auto given = std::tie(args...);
+    cl_command_queue const handle = std::get<0>(given);
+    Detour detour(handle, queue, inside, std::get<kEvent - 2>(given), std::get<kEvent - 1>(given));
+    cl_event event = nullptr;
+    KeptWork kept;
+    const KeptCall call;
+    const R result = detour.is_open() ? take(own, operation, detour, event, kept, args...) : R{};
+    if (event == nullptr) {
+      detour.close();
+      return pass_on<true>(own, operation, stay, args...);
+    }
+    detour.join(event);
+    const bool good = !operation.blocking || wait(own, event);
+    if (good && call.kept()) kept.ticket = keep(call, operation, handle, CL_SUCCESS);
+    if (good && std::get<kEvent>(given) != nullptr) {
+      *std::get<kEvent>(given) = event;
+      g_next.clRetainEvent(event);
+    }
+    if (stay == g_stay.load(std::memory_order_relaxed))
+      wait_for_time({event, {detour.take_before(), detour.take_after()}, &queue, operation.row, level, kept});
+    else
+      g_next.clReleaseEvent(event);
+    // It failed while the program waits: what the runtime says then, it says itself.
+    if (!good) return pass_on<false>(own, operation, stay, args...);
+    if (stay == g_stay.load(std::memory_order_relaxed)) finish(own, operation, true);
+    return result;
+  }
+  // Puts the operation into the twin, where it does not block. `event`: nullptr when it is not there.
+  static R take(OwnTime& own, const Operation& operation, const Detour& detour, cl_event& event, KeptWork& kept,
+                A... args) {
+    constexpr size_t kEvent = event_at<A...>();
+    const auto changed = std::tie(args...);
+    std::get<0>(changed) = detour.twin();
+    if constexpr (blocking_at<A...>() < kEvent - 2)
+      if (operation.blocking) std::get<blocking_at<A...>()>(changed) = CL_FALSE;
+    std::get<kEvent - 2>(changed) = 1;
+    std::get<kEvent - 1>(changed) = detour.before();
+    std::get<kEvent>(changed) = &event;
+    if (keeps()) kept.from = raw_now();
+    own.pause();
+    const R result = (g_next.*Member)(args...);
+    own.resume();
+    if (keeps()) kept.to = raw_now();
+    if (!is_good(result)) event = nullptr;
+    return result;
+  }
+  static bool wait(OwnTime& own, cl_event event) {
+    own.pause();
+    const cl_int code = g_next.clWaitForEvents(1, &event);
+    own.resume();
+    return code == CL_SUCCESS;
+  }
+  // As wait_for_time() wants it.
+  static const void* order_of(cl_command_queue handle) {
+    const WatchedQueue* const queue = known_queue(handle);
+    return queue != nullptr && queue->ordered ? queue : nullptr;
+  }
+};
+
+// Of commands that are not watched, and must not come between an operation's detour.
+template <auto Member, typename F = FunctionOf<Member>>
+struct Pass;
+template <auto Member, typename R, typename... A>
+struct Pass<Member, R (*)(A...)> {
+  static R CL_API_CALL call(A... args) {
+    const Inside inside(known_queue(std::get<0>(std::tie(args...))));
+    return (g_next.*Member)(args...);
   }
 };
 
@@ -491,199 +437,6 @@ WatchRow* Wait<&D::clWaitForEvents>::row() {
   return TACHO_ROW(kWait, "clWaitForEvents");
 }
 
-// Queues
-
-void read_last_times() {
-  read_times(kMostWaiting);
-}
-
-// What a queue, and the memory of its context, belong to.
-void keep_device_of(cl_command_queue handle) {
-  if (!keeps()) return;
-  cl_device_id device = nullptr;
-  cl_context context = nullptr;
-  if (g_next.clGetCommandQueueInfo(handle, CL_QUEUE_DEVICE, sizeof(cl_device_id), &device, nullptr) != CL_SUCCESS ||
-      g_next.clGetCommandQueueInfo(handle, CL_QUEUE_CONTEXT, sizeof(cl_context), &context, nullptr) != CL_SUCCESS)
-    return;
-  char name[128] = "", vendor[64] = "";
-  cl_device_type type = 0;
-  cl_ulong memory = 0;
-  cl_device_id devices[64] = {};
-  size_t bytes = 0;
-  g_next.clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof name, name, nullptr);
-  g_next.clGetDeviceInfo(device, CL_DEVICE_VENDOR, sizeof vendor, vendor, nullptr);
-  g_next.clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof type, &type, nullptr);
-  g_next.clGetDeviceInfo(device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof memory, &memory, nullptr);
-  KeptObject object{
-      .handle = handle, .memory = memory, .domain = event::Domain::kOpenCL, .name = name, .vendor = vendor};
-  if ((type & CL_DEVICE_TYPE_GPU) != 0) object.kind = event::DeviceKind::kGpu;
-  if ((type & CL_DEVICE_TYPE_CPU) != 0) object.kind = event::DeviceKind::kCpu;
-  if ((type & CL_DEVICE_TYPE_ACCELERATOR) != 0) object.kind = event::DeviceKind::kAccelerator;
-  if (g_next.clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof devices, devices, &bytes) == CL_SUCCESS)
-    for (uint32_t i = 0; i < bytes / sizeof(cl_device_id); ++i)
-      if (devices[i] == device) object.device = i;
-  keep_object(object);
-  if (bytes != sizeof(cl_device_id)) return;  // memory of a context of several devices is no one's
-  object.handle = context;
-  keep_object(object);
-}
-
-// A queue that the program made before tacho came, or makes as it would without.
-void keep_late_queue(cl_command_queue handle) {
-  if (handle == nullptr || g_late_queues.find(handle) != nullptr) return;
-  keep_device_of(handle);
-  const Guard guard(g_own->objects);
-  g_late_queues.set(handle, handle);
-}
-
-void keep_queue(cl_command_queue handle, bool forced, const cl_queue_properties* asked) {
-  keep_device_of(handle);
-  const Guard guard(g_own->objects);
-  // Registered when the runtime has started, so that it runs before the runtime's own end.
-  static bool registered = false;
-  if (!registered) registered = atexit(read_last_times) == 0;
-  auto* queue = static_cast<Queue*>(g_queues.find(handle));
-  if (queue == nullptr) queue = g_queue_slab.take();
-  if (queue == nullptr) return;
-  queue->timed = true;
-  queue->forced = forced;
-  queue->words = 0;
-  while (asked != nullptr && queue->words < 29 && asked[queue->words] != 0) queue->words += 2;
-  for (uint32_t i = 0; i < queue->words; ++i) queue->asked[i] = asked[i];
-  if (asked != nullptr) queue->asked[queue->words++] = 0;
-  g_queues.set(handle, queue);
-}
-void forget_queue(cl_command_queue handle) {
-  const Guard guard(g_own->objects);
-  if (void* const queue = g_queues.erase(handle)) g_queue_slab.give(static_cast<Queue*>(queue));
-  g_late_queues.erase(handle);
-}
-
-// In a program that ran before tacho came, queues stay as the program makes them: it goes on when tacho has left. So do
-// they where nothing is timed, because profiling costs every command.
-bool makes_queues() {
-  return !g_late && g_watched.load(std::memory_order_relaxed) &&
-         g_table->header.timing.load(std::memory_order_relaxed) != event::WatchTiming::kNever;
-}
-cl_command_queue known_anew(cl_command_queue queue) {
-  if (queue != nullptr) forget_queue(queue);  // of another queue that had this handle before
-  return queue;
-}
-
-cl_command_queue CL_API_CALL create_queue(cl_context context, cl_device_id device, cl_command_queue_properties asked,
-                                          cl_int* code) {
-  if (!makes_queues()) return known_anew(g_next.clCreateCommandQueue(context, device, asked, code));
-  const bool forced = (asked & CL_QUEUE_PROFILING_ENABLE) == 0;
-  cl_command_queue queue = g_next.clCreateCommandQueue(context, device, asked | CL_QUEUE_PROFILING_ENABLE, code);
-  if (queue != nullptr) {
-    keep_queue(queue, forced, nullptr);
-  } else if (forced) {  // as the program asked: its queue, which cannot be timed, or its error
-    queue = g_next.clCreateCommandQueue(context, device, asked, code);
-    if (queue != nullptr) forget_queue(queue);
-  }
-  return queue;
-}
-
-cl_command_queue CL_API_CALL create_queue_with(cl_context context, cl_device_id device,
-                                               const cl_queue_properties* asked, cl_int* code) {
-  if (!makes_queues()) return known_anew(g_next.clCreateCommandQueueWithProperties(context, device, asked, code));
-  cl_queue_properties list[32];
-  uint32_t words = 0;
-  cl_command_queue_properties properties = 0;
-  bool found = false, fits = true;
-  for (; fits && asked != nullptr && asked[words] != 0; words += 2) {
-    fits = words + 5 <= 29;
-    if (!fits) break;
-    list[words] = asked[words];
-    list[words + 1] = asked[words + 1];
-    if (asked[words] != CL_QUEUE_PROPERTIES) continue;
-    properties = asked[words + 1];
-    list[words + 1] |= CL_QUEUE_PROFILING_ENABLE;
-    found = true;
-  }
-  const bool forced = (properties & CL_QUEUE_PROFILING_ENABLE) == 0;
-  cl_command_queue queue = nullptr;
-  if (fits && (properties & CL_QUEUE_ON_DEVICE) == 0) {
-    if (!found) {
-      list[words++] = CL_QUEUE_PROPERTIES;
-      list[words++] = CL_QUEUE_PROFILING_ENABLE;
-    }
-    list[words] = 0;
-    queue = g_next.clCreateCommandQueueWithProperties(context, device, list, code);
-    if (queue != nullptr) keep_queue(queue, forced, asked);
-    if (queue != nullptr || !forced) return queue;
-  }
-  queue = g_next.clCreateCommandQueueWithProperties(context, device, asked, code);
-  if (queue != nullptr) forget_queue(queue);
-  return queue;
-}
-
-cl_int CL_API_CALL get_queue_info(cl_command_queue handle, cl_command_queue_info what, size_t size, void* value,
-                                  size_t* size_ret) {
-  if (what == CL_QUEUE_REFERENCE_COUNT) read_times(kMostWaiting);
-  cl_int result = g_next.clGetCommandQueueInfo(handle, what, size, value, size_ret);
-  const auto* const queue = static_cast<const Queue*>(g_queues.find(handle));
-  if (queue == nullptr || !queue->forced || (result != CL_SUCCESS && result != CL_INVALID_VALUE)) return result;
-  if (what == CL_QUEUE_PROPERTIES && result == CL_SUCCESS && value != nullptr) {
-    cl_command_queue_properties properties;
-    memcpy(&properties, value, sizeof properties);
-    properties &= ~static_cast<cl_command_queue_properties>(CL_QUEUE_PROFILING_ENABLE);
-    memcpy(value, &properties, sizeof properties);
-  }
-  if (what == CL_QUEUE_PROPERTIES_ARRAY) {
-    // The list as the program gave it. Whether the runtime knows the question at all, it says itself.
-    size_t real = 0;
-    result = g_next.clGetCommandQueueInfo(handle, what, 0, nullptr, &real);
-    if (result != CL_SUCCESS) return result;
-    const size_t bytes = queue->words * sizeof queue->asked[0];
-    if (value != nullptr && size < bytes) return CL_INVALID_VALUE;
-    if (value != nullptr && bytes != 0) memcpy(value, queue->asked, bytes);
-    if (size_ret != nullptr) *size_ret = bytes;
-  }
-  return result;
-}
-
-cl_int CL_API_CALL get_profiling(cl_event event, cl_profiling_info what, size_t size, void* value, size_t* size_ret) {
-  cl_command_queue handle = nullptr;
-  if (event != nullptr && ask(g_next.clGetEventInfo, event, CL_EVENT_COMMAND_QUEUE, handle)) {
-    const auto* const queue = static_cast<const Queue*>(g_queues.find(handle));
-    if (queue != nullptr && queue->forced) return CL_PROFILING_INFO_NOT_AVAILABLE;
-  }
-  return g_next.clGetEventProfilingInfo(event, what, size, value, size_ret);
-}
-
-cl_int CL_API_CALL release_queue(cl_command_queue handle) {
-  read_times(kMostWaiting);
-  return g_next.clReleaseCommandQueue(handle);
-}
-cl_int CL_API_CALL release_context(cl_context context) {
-  read_times(kMostWaiting);
-  return g_next.clReleaseContext(context);
-}
-
-cl_int CL_API_CALL get_context_info(cl_context context, cl_context_info what, size_t size, void* value,
-                                    size_t* size_ret) {
-  if (what == CL_CONTEXT_REFERENCE_COUNT) read_times(kMostWaiting);
-  return g_next.clGetContextInfo(context, what, size, value, size_ret);
-}
-
-// While a time is to be read its event has one reference more, which the program does not see.
-cl_int CL_API_CALL get_event_info(cl_event event, cl_event_info what, size_t size, void* value, size_t* size_ret) {
-  if (what == CL_EVENT_REFERENCE_COUNT) read_times(kMostWaiting);
-  const cl_int result = g_next.clGetEventInfo(event, what, size, value, size_ret);
-  if (what != CL_EVENT_REFERENCE_COUNT || result != CL_SUCCESS || value == nullptr) return result;
-  const Guard guard(g_own->waiting_lock);
-  const uint32_t count = g_own->waiting_count.load(std::memory_order_relaxed);
-  for (uint32_t i = 0; i < count; ++i) {
-    if (g_own->waiting[i].event != event) continue;
-    cl_uint references;
-    memcpy(&references, value, sizeof references);
-    --references;
-    memcpy(value, &references, sizeof references);
-  }
-  return result;
-}
-
 // Kernels
 
 cl_kernel CL_API_CALL create_kernel(cl_program program, const char* name, cl_int* code) {
@@ -720,12 +473,14 @@ cl_int CL_API_CALL enqueue_buffer(cl_uint count, cl_command_queue* queues, cl_co
   uint32_t level = 0;
   cl_event mine = nullptr;
   const bool due = row != nullptr && to_be_timed(*row, level);
-  const bool timed = due && (!g_late || (count == 1 && queues != nullptr && can_be_timed(queues[0])));
+  // A buffer's own queue is not told: where it has no profiling, the time is lost later.
+  const bool timed = due && (!g_late || (count == 1 && queues != nullptr && has_times(queues[0])));
   if (due && !timed) g_table->header.lost_times.fetch_add(1, std::memory_order_relaxed);
   if (timed) own.prepare();
   cl_event* const where = timed && event == nullptr ? &mine : event;
   KeptWork kept;
   if (timed && keeps()) kept.from = raw_now();
+  const Inside inside(count > 0 && queues != nullptr ? known_queue(queues[0]) : nullptr);
   const KeptCall call;
   own.pause();
   const cl_int result = g_next_buffer[Place](count, queues, buffer, waits, wait_list, where);
@@ -746,7 +501,7 @@ cl_int CL_API_CALL enqueue_buffer(cl_uint count, cl_command_queue* queues, cl_co
     return result;
   }
   if (timed && event != nullptr) g_next.clRetainEvent(*where);
-  if (timed) wait_for_time(*where, *row, level, kept);
+  if (timed) wait_for_time({*where, {}, nullptr, row, level, kept});
   if (row != nullptr)
     count_operation(*row, 0);
   else
@@ -765,9 +520,9 @@ void* buffer_hook(clEnqueueCommandBufferKHR_fn next, std::index_sequence<Place..
   return reinterpret_cast<void*>(next);
 }
 void* hooked_extension(void* found, const char* name) {
-  if (found == nullptr || name == nullptr || !g_watched.load(std::memory_order_relaxed) ||
-      strcmp(name, "clEnqueueCommandBufferKHR") != 0)
-    return found;
+  if (found == nullptr || name == nullptr || !g_watched.load(std::memory_order_relaxed)) return found;
+  if (strcmp(name, "clCreateCommandBufferKHR") == 0) note_command_buffers();
+  if (strcmp(name, "clEnqueueCommandBufferKHR") != 0) return found;
   return buffer_hook(reinterpret_cast<clEnqueueCommandBufferKHR_fn>(found), std::make_index_sequence<kPlatforms>());
 }
 void* CL_API_CALL extension_of_platform(cl_platform_id platform, const char* name) {
@@ -876,8 +631,11 @@ void CL_API_CALL free_shared(cl_context context, void* at) {
 
 // Starting
 
+constinit bool g_is_layer = false;
+
 void install() {
   g_hooks = g_next;
+  install_queues(g_hooks, g_is_layer);
 #define TACHO_HOOK(name)     \
   g_name<& D::name> = #name; \
   if (g_next.name != nullptr) g_hooks.name = Hook<&D::name>::call
@@ -909,14 +667,6 @@ void install() {
   if (g_next.name != nullptr) g_hooks.name = function
   TACHO_HOOK(clFinish, Wait<&D::clFinish>::call);
   TACHO_HOOK(clWaitForEvents, Wait<&D::clWaitForEvents>::call);
-  TACHO_HOOK(clCreateCommandQueue, create_queue);
-  TACHO_HOOK(clCreateCommandQueueWithProperties, create_queue_with);
-  TACHO_HOOK(clReleaseCommandQueue, release_queue);
-  TACHO_HOOK(clReleaseContext, release_context);
-  TACHO_HOOK(clGetCommandQueueInfo, get_queue_info);
-  TACHO_HOOK(clGetEventProfilingInfo, get_profiling);
-  TACHO_HOOK(clGetEventInfo, get_event_info);
-  TACHO_HOOK(clGetContextInfo, get_context_info);
   TACHO_HOOK(clCreateKernel, create_kernel);
   TACHO_HOOK(clCreateKernelsInProgram, create_kernels);
   TACHO_HOOK(clCloneKernel, clone_kernel);
@@ -932,17 +682,19 @@ void install() {
   TACHO_HOOK(clGetExtensionFunctionAddressForPlatform, extension_of_platform);
   TACHO_HOOK(clGetExtensionFunctionAddress, extension);
 #undef TACHO_HOOK
+  if (!g_is_layer) return;  // where queues have no twins
+#define TACHO_HOOK(name) \
+  if (g_next.name != nullptr) g_hooks.name = Pass<&D::name>::call
+  TACHO_HOOK(clEnqueueSVMFree);
+  TACHO_HOOK(clEnqueueSVMMap);
+  TACHO_HOOK(clEnqueueSVMUnmap);
+  TACHO_HOOK(clEnqueueSVMMigrateMem);
+  TACHO_HOOK(clEnqueueAcquireGLObjects);
+  TACHO_HOOK(clEnqueueReleaseGLObjects);
+  TACHO_HOOK(clEnqueueAcquireEGLObjectsKHR);
+  TACHO_HOOK(clEnqueueReleaseEGLObjectsKHR);
+#undef TACHO_HOOK
 }
-
-bool make_own() {
-  auto* const own = static_cast<OwnState*>(map_pages(sizeof(OwnState)));
-  if (own == nullptr) return false;
-  madvise(own, sizeof(OwnState), MADV_WIPEONFORK);
-  g_own = own;
-  return true;
-}
-
-constinit bool g_is_layer = false;
 
 cl_int init_layer(cl_uint entries, const cl_icd_dispatch* target, cl_uint* entries_ret,
                   const cl_icd_dispatch** layer_ret) {
@@ -962,7 +714,7 @@ cl_int init_layer(cl_uint entries, const cl_icd_dispatch* target, cl_uint* entri
 
 }  // namespace
 
-// In a program that ran before tacho came (opencl_late.cpp)
+// In a program that ran before tacho came (late.cpp)
 
 const cl_icd_dispatch* opencl_hooks_above(const cl_icd_dispatch& functions) {
   note_domain(kDomain);
@@ -980,32 +732,8 @@ void begin_opencl() {
   if (g_own == nullptr) return;
   const Guard guard(g_own->objects);
   g_kernels.clear();
-  g_late_queues.clear();
   // Handles may mean other queues now. A layer of the loader has seen them all.
-  if (g_is_layer) return;
-  g_queues.for_each([](const void*, void* queue) { g_queue_slab.give(static_cast<Queue*>(queue)); });
-  g_queues.clear();
-}
-
-void drain_opencl() {
-  if (g_own == nullptr) return;
-  constexpr int64_t kPatience = 1'000'000'000;
-  const int64_t begin = read_clock(CLOCK_MONOTONIC);
-  for (;;) {
-    read_times(kMostWaiting);
-    if (g_own->waiting_count.load(std::memory_order_relaxed) == 0) return;
-    if (read_clock(CLOCK_MONOTONIC) - begin > kPatience) break;
-    const timespec moment{0, 1'000'000};
-    nanosleep(&moment, nullptr);
-  }
-  const Guard guard(g_own->waiting_lock);
-  uint32_t count = g_own->waiting_count.load(std::memory_order_relaxed);
-  for (; count > 0; --count) {
-    g_next.clReleaseEvent(g_own->waiting[count - 1].event);
-    g_table->header.pending.fetch_sub(1, std::memory_order_relaxed);
-    g_table->header.lost_times.fetch_add(1, std::memory_order_relaxed);
-  }
-  g_own->waiting_count.store(0, std::memory_order_relaxed);
+  forget_queues(!g_is_layer);
 }
 
 }  // namespace tacho::capture::watch

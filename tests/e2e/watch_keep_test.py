@@ -124,6 +124,8 @@ class Files(Keep):
     def test_no_trigger_no_file(self):
         self.assertEqual(self.keep(CASES, "storm", 2000), [])
         self.assertEqual(self.result.stderr, b"")
+        self.assertEqual(self.keep(CASES, "storm", 200, options=("--trigger", "slow-step:20%")), [])
+        self.assertIn(b"--trigger slow-step:20%: the program had no steps: it launched no graph and ended no range 'ProfilerStep#N'", self.result.stderr)
 
     def test_opencl_times_are_those_of_the_device(self):
         files = self.keep("sh", "-c", f"{EXAMPLES / 'vcopy'} -n 1048576 -b 256 -i 20 && kill -SEGV $$", code=128 + signal.SIGSEGV)
@@ -138,6 +140,11 @@ class Files(Keep):
         self.assertEqual(self.query(files[0], "SELECT kind, \"index\" FROM device"), [["CPU", 0]])
         self.assertEqual(sorted(tuple(row) for row in self.query(files[0], "SELECT name, sum(bytes) FROM copy GROUP BY 1")),
                          [("device to host", 8 * 1048576), ("host to device", 16 * 1048576)])
+
+    def test_the_cpu_is_one_device_of_all_processes(self):
+        files = self.keep("sh", "-c", f"for i in 1 2; do {EXAMPLES / 'vcopy'} -n 65536 -b 256 -i 20 || exit 1; done; kill -SEGV $$", code=128 + signal.SIGSEGV)
+        self.assertEqual(self.query(files[0], "SELECT kind, \"index\" FROM device"), [["CPU", 0]])
+        self.assertEqual(self.stats("kernel", files[0])["vecCopy"]["Calls"], 40)
 
     def test_a_full_ring_says_from_when_on_it_is_complete(self):
         files = self.keep(CASES, "killed", 1500, options=("--keep-memory", "128k"), code=128 + signal.SIGKILL)
@@ -245,6 +252,18 @@ class Triggers(Keep):
         self.assertEqual({name: row["Calls"] for name, row in self.stats("kernel", files[0]).items()}, {"often_1000": 1000, "last_500": 1})
         self.assertEqual(self.query(files[0], "SELECT name FROM dispatch ORDER BY correlation DESC LIMIT 1"), [["last_500"]])
 
+    def test_the_last_launches_of_each_stream_before_an_illegal_address(self):
+        files = self.cuda(
+            "streams = [ctypes.c_void_p() for _ in range(3)]\nfor each in streams: cuda.cuStreamCreate(ctypes.byref(each), 1)\n"
+            "last = [kernel('last_%d' % (100 + i)) for i in range(3)]\n"
+            "for i in range(190): launch(often, streams[i % 3])\n"
+            "for each, stream in zip(last, streams): launch(each, stream)\n"
+            "while launch(often, streams[0]) == 0: pass\ntime.sleep(0.2)", FAKE_CUDA_FAULT="200")
+        self.assertEqual(files, ["watch-crash.tacho"])
+        lasts = self.query(files[0], "SELECT d.name, d.track, max(d.correlation) FROM dispatch d WHERE d.name LIKE 'last%' GROUP BY 1, 2")
+        self.assertEqual(sorted(row[0] for row in lasts), ["last_100", "last_101", "last_102"])
+        self.assertEqual(len({row[1] for row in lasts}), 3)
+
     def test_a_program_that_is_ended_has_not_crashed(self):
         process = self.start_cuda("launch(often); print('ready', flush=True); time.sleep(30)")
         process.stdout.readline()
@@ -283,13 +302,18 @@ for i in range(60):
     cuda.cuGraphLaunch(run, stream); cuda.cuStreamSynchronize(stream)
     time.sleep(0.4 if i == SLOW else 0.02)
 """
-        options = ("--trigger", "slow-step:500%", "--after", "200ms")
+        options = ("--trigger", "slow-step:1000%", "--after", "200ms")
         files = self.cuda("SLOW = 40\n" + steps, options=options)
         self.assertEqual(files, ["watch-slow-step.tacho"])
         self.assertRegex(self.notes(files[0]), r"the time from a launch of graph 1 to the next took 4\d\d\.\d+ ms, 1?\d\d\d % more than the 2\d\.\d+ ms of those before")
         self.assertEqual(self.query(files[0], "SELECT DISTINCT name FROM dispatch"), [["graph 1"]])
         os.remove(self.folder / files[0])
         self.assertEqual(self.cuda("SLOW = -1\n" + steps, options=options), [])
+        # Beside a trigger of a range, which the program has not.
+        both = ("--trigger", "slow-step:20%:epoch", *options)
+        self.assertEqual(self.cuda("SLOW = 40\n" + steps, options=both), ["watch-slow-step.tacho"])
+        self.assertIn(b"slow-step:20%:epoch: the program ended no range 'epoch', and set no markers", self.result.stderr)
+        os.remove(self.folder / files[0])
         # The first steps have no median.
         self.assertEqual(self.cuda("SLOW = 5\n" + steps, options=options), [])
 

@@ -160,8 +160,10 @@ void KeepConditions::step_took(const KeepTrigger& trigger, StepTimes& times, int
 
 // Launches of a graph are steps where no ranges are known to be.
 void KeepConditions::graph(const KeptRecord& record, int64_t start) {
-  const KeepTrigger* const trigger = trigger_of(KeepCause::kSlowStep);
-  if (trigger == nullptr || !trigger->text.empty() || known_steps_) return;
+  const auto trigger = std::find_if(triggers_.begin(), triggers_.end(), [](const KeepTrigger& each) {
+    return each.cause == KeepCause::kSlowStep && each.text.empty();
+  });
+  if (trigger == triggers_.end() || known_steps_) return;
   LastLaunch& last = graphs_[{record.process, record.row, record.object}];
   if (last.start != 0)
     step_took(*trigger, last.times, start - last.start,
@@ -338,6 +340,10 @@ std::vector<std::string> KeepConditions::unjudged() const {
     if (trigger.cause == KeepCause::kSlowStep && !trigger.text.empty() && !named_steps_)
       sentences.push_back(fmt::format("--trigger {}: the program ended no range '{}'{}", trigger.words, trigger.text,
                                       markers_ ? "" : ", and set no markers"));
+    if (trigger.cause == KeepCause::kSlowStep && trigger.text.empty() && !known_steps_ && graphs_.empty())
+      sentences.push_back(fmt::format("--trigger {}: the program had no steps: it launched no graph and ended no range "
+                                      "'ProfilerStep#N'; slow-step:20%:RANGE takes ranges of its own",
+                                      trigger.words));
   }
   return sentences;
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -123,13 +124,15 @@ class KeptRows {
     const std::string name = text_of(object->name, sizeof object->name);
     const auto [found, fresh] = devices_.try_emplace({object->process, object->domain, object->device, name}, 0);
     if (!fresh) return found->second;
+    // The CPU is the same one for every process. Which GPU of several of a name it is, nobody tells.
+    const auto kind = event::from_cell<event::DeviceKind>(object->kind);
     found->second =
-        writer_.dimension(row::Device{.process = process(object->process),
-                                      .kind = event::from_cell<event::DeviceKind>(object->kind),
+        writer_.dimension(row::Device{.process = kind == event::DeviceKind::kCpu ? 0 : process(object->process),
+                                      .kind = kind,
                                       .index = object->device,
                                       .name = writer_.string(name),
                                       .vendor = writer_.string(text_of(object->vendor, sizeof object->vendor))});
-    if (object->memory != 0)
+    if (object->memory != 0 && told_memory_.insert(found->second).second)
       writer_.property(Table::kDevice, found->second, "memory", fmt::format("{}", object->memory));
     return found->second;
   }
@@ -359,6 +362,7 @@ class KeptRows {
   std::map<std::tuple<uint16_t, uint32_t, uint16_t>, std::vector<OpenRange>> open_;  // by domain, too
   std::map<uint64_t, OpenRange> started_;                                            // by ticket
   std::map<std::tuple<uint16_t, uint32_t, uint16_t, std::string>, int64_t> devices_;
+  std::set<int64_t> told_memory_;  // devices
   std::map<std::tuple<uint16_t, uint64_t, uint64_t>, int64_t> queues_;
   std::map<uint32_t, int64_t> kernels_;
   std::map<std::pair<uint16_t, uint64_t>, std::pair<uint64_t, int64_t>>

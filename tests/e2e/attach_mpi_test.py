@@ -159,7 +159,7 @@ class OpenMpi(Job):
         """Messages on them come, and nobody can say which half belongs to which: tacho ranks says why."""
         (self.folder / "job.py").write_text(
             "import array, os, time\nfrom mpi4py import MPI\nworld = MPI.COMM_WORLD\nmade = world.Dup()\nrank = world.rank\n"
-            "open(f'pid.{rank}', 'w').write(str(os.getpid()))\nword = array.array('i', [0])\nif rank == 0:\n    print('ready', flush=True)\n"
+            "open(f'pid.{rank}', 'w').write(str(os.getpid()))\nword = array.array('i', [0])\nworld.Barrier()\nif rank == 0:\n    print('ready', flush=True)\n"
             "while True:\n    (made.Send if rank == 0 else made.Recv)(word, 1 - rank)\n    time.sleep(0.005)\n")
         if subprocess.run([harness.DEBIAN_PYTHON, "-c", "import mpi4py"], capture_output=True).returncode != 0:
             self.skipTest("mpi4py is not installed (Debian package python3-mpi4py)")

@@ -255,6 +255,43 @@ std::string silence(const WatchHost& host) {
                      report::format_duration(*host.ago_s * 1e9), host.problem);
 }
 
+namespace {
+// What the process did that watching does not see, or sees in another way.
+void say_of_process(const WatchedProcess& process, std::vector<std::string>& sentences) {
+  const auto say = [&](std::string sentence) { sentences.push_back(std::move(sentence)); };
+  if (process.unseen_runtime)
+    say(fmt::format("Process {} uses a runtime that tacho watch sees only in programs that it starts.", process.pid));
+  if (process.unseen_queues > 0)
+    say(fmt::format("Process {} made {} that tacho leaves as {}: what is in {} is in no count.", process.pid,
+                    process.unseen_queues == 1 ? "a queue" : fmt::format("{} queues", process.unseen_queues),
+                    process.unseen_queues == 1 ? "it is" : "they are", process.unseen_queues == 1 ? "it" : "them"));
+  if (process.foreign_markers)
+    say(fmt::format("Another tool takes markers that process {} sets: they are not kept.", process.pid));
+  if (process.untimed_queues > 0)
+    say(fmt::format("Process {} made {} without profiling before tacho came: what is in {} is counted, not timed.",
+                    process.pid,
+                    process.untimed_queues == 1 ? "a queue" : fmt::format("{} queues", process.untimed_queues),
+                    process.untimed_queues == 1 ? "it" : "them"));
+  if (process.forks > 0) {
+    std::string forked = fmt::format("Process {} forked {} meanwhile", process.pid,
+                                     process.forks == 1 ? "a child" : fmt::format("{} children", process.forks));
+    const uint32_t watched = process.watched_children;
+    if (watched == 0)
+      forked += fmt::format(", which {} not watched.", process.forks == 1 ? "is" : "are");
+    else
+      forked += fmt::format(". {} of its children {} watched as well, from when tacho found {}; others are not.",
+                            watched, watched == 1 ? "is" : "are", watched == 1 ? "it" : "them");
+    say(forked);
+  }
+  if (process.closed_words > 0)
+    say(fmt::format("Process {} has {} pointer{} to the driver's functions that may not be changed: calls by {} are "
+                    "in no count.",
+                    process.pid, process.closed_words, process.closed_words == 1 ? "" : "s",
+                    process.closed_words == 1 ? "it" : "them"));
+}
+
+}  // namespace
+
 std::vector<std::string> watch_sentences(const WatchMoment& moment, bool at_the_end) {
   const WatchSnapshot& snapshot = moment.snapshot;
   std::vector<std::string> sentences;
@@ -319,37 +356,7 @@ std::vector<std::string> watch_sentences(const WatchMoment& moment, bool at_the_
           "operations were to be timed and had not ended, or were not asked for, when their programs ended.");
   count(moment.still_running, "process of the run goes on; nobody watches it any more.",
         "processes of the run go on; nobody watches them any more.");
-  for (const WatchedProcess& process : snapshot.processes) {
-    if (process.unseen_runtime)
-      say(fmt::format("Process {} uses a runtime that tacho watch sees only in programs that it starts.", process.pid));
-    if (process.unseen_queues > 0)
-      say(fmt::format("Process {} made {} that tacho leaves as {}: what is in {} is in no count.", process.pid,
-                      process.unseen_queues == 1 ? "a queue" : fmt::format("{} queues", process.unseen_queues),
-                      process.unseen_queues == 1 ? "it is" : "they are", process.unseen_queues == 1 ? "it" : "them"));
-    if (process.foreign_markers)
-      say(fmt::format("Another tool takes markers that process {} sets: they are not kept.", process.pid));
-    if (process.untimed_queues > 0)
-      say(fmt::format("Process {} made {} without profiling before tacho came: what is in {} is counted, not timed.",
-                      process.pid,
-                      process.untimed_queues == 1 ? "a queue" : fmt::format("{} queues", process.untimed_queues),
-                      process.untimed_queues == 1 ? "it" : "them"));
-    if (process.forks > 0) {
-      std::string forked = fmt::format("Process {} forked {} meanwhile", process.pid,
-                                       process.forks == 1 ? "a child" : fmt::format("{} children", process.forks));
-      const uint32_t watched = process.watched_children;
-      if (watched == 0)
-        forked += fmt::format(", which {} not watched.", process.forks == 1 ? "is" : "are");
-      else
-        forked += fmt::format(". {} of its children {} watched as well, from when tacho found {}; others are not.",
-                              watched, watched == 1 ? "is" : "are", watched == 1 ? "it" : "them");
-      say(forked);
-    }
-    if (process.closed_words > 0)
-      say(fmt::format("Process {} has {} pointer{} to the driver's functions that may not be changed: calls by {} are "
-                      "in no count.",
-                      process.pid, process.closed_words, process.closed_words == 1 ? "" : "s",
-                      process.closed_words == 1 ? "it" : "them"));
-  }
+  for (const WatchedProcess& process : snapshot.processes) say_of_process(process, sentences);
   count(snapshot.refused_processes, "process found no room in the list of processes; its operations are in the sums.",
         "processes found no room in the list of processes; their operations are in the sums.");
   if (at_the_end) sentences.insert(sentences.end(), moment.gpu_problems.begin(), moment.gpu_problems.end());

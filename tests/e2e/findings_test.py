@@ -153,6 +153,7 @@ class Recordings(Findings):
         self.assertIn("Rank 3 came last to 106 of 130 collectives", first["sentence"])
         self.assertIn("the host launched late", first["sentence"])
         self.assertEqual(found["launch-bound"]["where"], "GPU 3")  # why it is late
+        self.assertRegex(found["launch-bound"]["sentence"], r" in \d+ gaps of [\d.]+ [mu]s on average while ")
         self.assertEqual(found["exposed-collectives"]["state"], "found")
 
     def test_one_rank_says_that_the_others_are_needed(self):
@@ -165,6 +166,10 @@ class Recordings(Findings):
         # products keep few threads on a multiprocessor and are at 60 % of their roof: that is no finding.
         found = self.findings(DATA / "traces" / "kineto_h100_qwen1.5-0.5b.json.gz")
         self.assertEqual({rule: each["state"] for rule, each in found.items()}, {"operators-below-roof": "found"})
+
+    def test_one_gap_is_no_gaps(self):
+        sentence = self.findings(DATA / "rpd" / "matmul_result.rpd")["host-computes"]["sentence"]
+        self.assertIn(" in 1 gap in which the thread that launches ", sentence)
 
     def test_communication(self):
         found = self.findings(DATA / "traces" / "kineto_mi300x_resnet_checkpoint.json.gz")

@@ -172,15 +172,30 @@ class Judge {
     return value.state == ValueState::kNumber ? number_text(value.value, unit_of(quantity)) : std::string("?");
   }
 
+  // "{} [gaps|gap]": the first form, or the second one where the number before is 1.
   std::string sentence_of(const Rule& rule, const Subject& subject) const {
     std::string out;
     size_t next = 0;
-    for (size_t at = 0; at < rule.sentence.size();) {
-      const size_t hole = rule.sentence.find("{}", at);
-      out += rule.sentence.substr(at, hole == std::string_view::npos ? hole : hole - at);
-      if (hole == std::string_view::npos) break;
-      out += word_for(subject, rule.in_sentence[next++]);
-      at = hole + 2;
+    bool one = false, choosing = false, shown = true;
+    for (size_t at = 0; at < rule.sentence.size(); ++at) {
+      const char c = rule.sentence[at];
+      if (c == '{') {
+        const RuleExpression& quantity = rule.in_sentence[next++];
+        const std::string word = word_for(subject, quantity);
+        if (!choosing) one = word == "1" && unit_of(quantity) == "count";
+        if (shown) out += word;
+        ++at;  // past the closing brace
+      } else if (c == '[') {
+        choosing = true;
+        shown = !one;
+      } else if (choosing && c == '|') {
+        shown = one;
+      } else if (c == ']') {
+        choosing = false;
+        shown = true;
+      } else if (shown) {
+        out += c;
+      }
     }
     if (!out.empty() && out[0] >= 'a' && out[0] <= 'z') out[0] = static_cast<char>(out[0] - 'a' + 'A');
     return out;

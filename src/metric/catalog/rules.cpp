@@ -272,6 +272,13 @@ class RuleReader : YamlReader {
       out += "{}";
       at = end + 1;
     }
+    for (size_t at = out.find_first_of("[]"); at != std::string::npos; at = out.find_first_of("[]", at)) {
+      const size_t bar = out.find_first_of("[|]", at + 1),
+                   end = bar == std::string::npos ? bar : out.find_first_of("[|]", bar + 1);
+      if (out[at] != '[' || end == std::string::npos || out[bar] != '|' || out[end] != ']')
+        return fail_at(node, "a bracket in the sentence has two forms, as in [gaps|gap]");
+      at = end + 1;
+    }
     rule.sentence = store(out);
     return {};
   }

@@ -330,5 +330,17 @@ TEST(Rules, ARuleWithAKnownNameReplacesIt) {
   EXPECT_EQ(changed->when.front().quantity.text, "ipc");
 }
 
+TEST(Rules, SentencesOfTracesHaveTwoForms) {
+  const auto says = [](std::string_view sentence) {
+    const auto book = parse_trace_rules(fmt::format("rules: [{{rule: a, sentence: '{}'}}]", sentence), "r.yaml");
+    return book ? std::string("no error") : book.error().message;
+  };
+  constexpr std::string_view kBracket = "a bracket in the sentence has two forms, as in [gaps|gap]";
+  for (const std::string_view bad : {"[gaps", "gaps]", "[gaps]", "[gaps|gap", "[a|b|c]", "[a[b|c]]", "[a|b] [c"})
+    EXPECT_NE(says(bad).find(kBracket), std::string::npos) << bad << ": " << says(bad);
+  for (const std::string_view good : {"[gaps|gap]", "a | b", "[|s] [a|]", "none"})
+    EXPECT_EQ(says(good), "r.yaml:1:9: a rule needs a \"title\"") << good;
+}
+
 }  // namespace
 }  // namespace tacho::metric

@@ -256,6 +256,13 @@ std::string silence(const WatchHost& host) {
 }
 
 namespace {
+// What GPUs, the kernel and a collector refused.
+void say_of_machine(const WatchMoment& moment, bool at_the_end, std::vector<std::string>& sentences) {
+  if (at_the_end) sentences.insert(sentences.end(), moment.gpu_problems.begin(), moment.gpu_problems.end());
+  if (moment.host_code && !moment.host_code->problem.empty()) sentences.push_back(moment.host_code->problem);
+  if (moment.pushes && at_the_end) say_pushes(*moment.pushes, moment.pushes_to, sentences);
+}
+
 // What the process did that watching does not see, or sees in another way.
 void say_of_process(const WatchedProcess& process, std::vector<std::string>& sentences) {
   const auto say = [&](std::string sentence) { sentences.push_back(std::move(sentence)); };
@@ -359,9 +366,7 @@ std::vector<std::string> watch_sentences(const WatchMoment& moment, bool at_the_
   for (const WatchedProcess& process : snapshot.processes) say_of_process(process, sentences);
   count(snapshot.refused_processes, "process found no room in the list of processes; its operations are in the sums.",
         "processes found no room in the list of processes; their operations are in the sums.");
-  if (at_the_end) sentences.insert(sentences.end(), moment.gpu_problems.begin(), moment.gpu_problems.end());
-  if (moment.host_code && !moment.host_code->problem.empty()) say(moment.host_code->problem);
-  if (moment.pushes && at_the_end) say_pushes(*moment.pushes, moment.pushes_to, sentences);
+  say_of_machine(moment, at_the_end, sentences);
   return sentences;
 }
 

@@ -62,7 +62,7 @@ test("a launch has CUDA's words on NVIDIA's GPUs and work-items on AMD's", async
 
 test('a row of the overview leads to its place, by mouse and by keys', async () => {
   const { page, close } = await open(await serve(h100), { hash: 'view=overview' });
-  await page.waitForFunction(() => window.tacho.app.overview.provisional !== true);
+  await page.waitForFunction(() => window.tacho.app.overview.findings !== undefined);
   // Headings for readers of screens, and rows that Tab reaches.
   const titles = await page.locator('h2').allInnerTexts();
   for (const title of ['Findings', 'Kernels', 'API calls']) assert.ok(titles.includes(title), titles.join());

@@ -360,8 +360,8 @@ int64_t clock_time() {
   return least;
 }
 
-void OwnTime::prepare() {
-  prepares_ = true;
+void OwnTime::prepare(uint32_t times) {
+  prepares_ = times;
   if (from_ == 0) start_clock();
 }
 
@@ -390,10 +390,11 @@ void OwnTime::stop_clock() {
 void OwnTime::account() {
   stop_clock();
   WatchHeader& header = g_table->header;
-  if (prepares_) {
+  if (prepares_ != 0) {
     header.prepared.fetch_add(1, std::memory_order_relaxed);
     spent_ -= 2 * clock_time();
-    header.prepared_time.fetch_add(static_cast<uint64_t>(spent_ > 0 ? spent_ : 0), std::memory_order_relaxed);
+    header.prepared_time.fetch_add(spent_ > 0 ? static_cast<uint64_t>(spent_) * prepares_ : 0,
+                                   std::memory_order_relaxed);
   } else if (spent_ < kInterrupted) {
     header.counted_time.fetch_add(static_cast<uint64_t>(spent_), std::memory_order_relaxed);
     header.counted_measured.fetch_add(1, std::memory_order_relaxed);

@@ -198,8 +198,8 @@ class OwnTime {
     const uint32_t now = ++t_watching.turn;
     if (__builtin_expect((now & 127) == 0, 0)) begin_measuring((now & 128) == 0);
   }
-  /// The operation is timed.
-  TACHO_RUN_SELDOM void prepare();
+  /// The operation is timed. With threads of the runtime it takes `times` as long as this thread.
+  TACHO_RUN_SELDOM void prepare(uint32_t times = 1);
   /// Around the call of the runtime.
   TACHO_RUN_OFTEN void pause() {
     if (__builtin_expect(from_ != 0, 0)) stop_clock();
@@ -220,7 +220,7 @@ class OwnTime {
   TACHO_RUN_SELDOM void account();
 
   int64_t from_ = 0, spent_ = 0;  // 0: not measured
-  bool prepares_ = false;
+  uint32_t prepares_ = 0;         // 0: it does not
 };
 
 }  // namespace tacho::capture::watch

@@ -183,6 +183,17 @@ class Programs(Watch):
                 self.assertEqual((row["timed"], moment["lost_durations"]), (kernels, 1 if case == "released" else 0))
                 self.assertGreater(row["shortest_ns"], 0)
 
+    def test_queues_of_a_gpu_have_profiling_themselves(self):
+        """A layer between tacho's and the driver says that the device is a GPU."""
+        plain = self.run_command(ORDER, "threads", timeout=60)
+        below = f'OPENCL_LAYERS={TARGETS / "small_device.so"}:$OPENCL_LAYERS exec "$0" threads'
+        moment = self.watch("sh", "-c", below, ORDER, timeout=60, env={"SMALL_DEVICE": "amdgpu=gfx90a"})
+        self.assertEqual((plain.stdout, plain.stderr), (self.result.stdout, self.result.stderr))
+        [row] = [row for rows in self.rows(moment, "kernel").values() for row in rows]
+        self.assertGreaterEqual(row["timed"], 64)
+        # In a queue of tacho's beside it nothing could be timed while another thread waits.
+        self.assertEqual((row["count"], moment["lost_durations"]), (1200, 0))
+
     def test_exit_codes(self):
         self.assertEqual(self.run_command(TACHO, "watch", "-q", "--", "sh", "-c", "exit 7", code=7).stderr, b"")
         self.run_command(TACHO, "watch", "-q", "--", "sh", "-c", "kill -TERM $$", code=128 + signal.SIGTERM)

@@ -9,8 +9,9 @@
 //
 // So what is in the program's queue still ends in order, as long as nothing comes between the two markers (Detour).
 // A barrier would do as the second marker, but PoCL makes each later command wait for the last barrier once more.
-// Queues out of order have profiling themselves: a marker there would wait for everything. So have those of runtimes
-// older than OpenCL 1.2, and those that a program makes when it uses command buffers, which cannot be taken elsewhere.
+// Queues out of order have profiling themselves: a marker there would wait for everything. So have those of GPUs and
+// accelerators, those of runtimes older than OpenCL 1.2, and those that a program makes when it uses command buffers,
+// which cannot be taken elsewhere.
 #pragma once
 
 #include <utility>

@@ -10,6 +10,7 @@ import time
 _PART = 60  # of the program's time; shapes that double a step's time then cost it 1.7 %
 _SHORTEST = 0.02  # seconds of a stretch: so many microseconds to turn shapes on and off are nothing
 _LONGEST = 300.0  # for steps that never end
+_HICCUP = 0.5  # seconds for which a busy machine may hold a step up
 _LOST = 10.0  # seconds without a call after which another thread leads
 _MOST_KEYS = 10000
 
@@ -60,7 +61,7 @@ class Stretches:
 
     def stepping(self, now):
         """Whether optimizers step these days."""
-        return self.step is not None and (self.gap is None or now - self.step < 4 * self.gap)
+        return self.step is not None and (self.gap is None or now - self.step < max(4 * self.gap, _HICCUP))
 
     def ends(self, key, now):
         age = now - self.since

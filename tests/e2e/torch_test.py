@@ -398,6 +398,18 @@ class StretchesOfShapes(unittest.TestCase):
             self.assert_part()
             self.assertLess(len(self.turns), 2 * self.now)  # no stretch is shorter than 20 ms
 
+    def test_a_machine_that_holds_a_step_up(self):
+        """A stretch begins no sooner in a step that takes fifty times as long as the others."""
+        for step in range(20000):
+            self.stretches.call("model")
+            on = self.stretches.on
+            self.spend(0.3 if step % 500 == 99 else 0.003)
+            self.stretches.call("backward")
+            self.assertEqual(on, self.stretches.on)
+            self.spend(0.003)
+            self.stretches.step_ended()
+        self.assertGreater(len(self.turns), 20)
+
     def test_gradients_of_several_batches(self):
         optimizers = 0
         for step in range(3000):

@@ -2,8 +2,8 @@
 # tacho attach on this machine's NVIDIA GPU: a PyTorch training loop and a decode loop of CUDA graphs that were started without tacho
 # are attached to and left, again and again. Prints times of getting in, speeds before, during and after, memory, and verdicts.
 # Needs a build (TACHO_BUILD, default ../../build) and a Python with a torch for CUDA.
-#   attach.sh [sections...]     those of attach.py; OUT: folder for results (default .)           about fourteen minutes; finalize takes
-#                               three of them, launches two
+#   attach.sh [sections...]     those of attach.py; OUT: folder for results (default .)           about sixteen minutes; finalize takes
+#                               three of them, launches four
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=${TACHO_BUILD:-$here/../../build}

@@ -5,6 +5,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -47,6 +48,13 @@ std::string paranoid() {
   std::string level;
   std::getline(file, level);
   return level;
+}
+
+// Whether the file would take what tacho needs for its own: pages that it serves, files that it writes.
+bool is_one_too_many(int file) {
+  constexpr rlim_t kOwn = 64;
+  rlimit limit{};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 && static_cast<rlim_t>(file) + kOwn >= limit.rlim_cur;
 }
 
 // Numbers of the threads of a process; nothing when it has gone.
@@ -146,6 +154,12 @@ void HostSampler::open_thread(uint32_t pid, pid_t tid) {
                           "allows the call.",
                           strerror(errno), paranoid())
             : fmt::format("The kernel cannot sample the host's code (perf_event_open: {}).", strerror(errno));
+    return;
+  }
+  if (is_one_too_many(file)) {
+    problem_ =
+        fmt::format("The lines of the host are those of {} threads; for more, raise ulimit -n.", threads_.size());
+    close(file);
     return;
   }
   void* const ring = mmap(nullptr, ring_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

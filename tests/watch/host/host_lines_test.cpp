@@ -1,14 +1,17 @@
 // Where threads spend processor time, as the kernel's samples have it.
 #include "watch/host/host_lines.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <vector>
 
 namespace tacho::watch {
 namespace {
@@ -71,6 +74,35 @@ TEST(HostSampler, ProcessesThatAreNoneOrEndChangeNothing) {
   while (looks < 4) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   const HostLines lines = sampler.latest();
   EXPECT_LE(lines.samples, 5U);  // the child sleeps
+}
+
+TEST(HostSampler, LeavesFilesToTacho) {
+  const pid_t child = fork();
+  if (child == 0) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 100; ++i) threads.emplace_back([] { pause(); });
+    pause();
+  }
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit few{100, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &few);
+  std::atomic<int> looks{0};
+  HostLines lines;
+  std::vector<int> own;
+  {
+    HostSampler sampler([&] { return ++looks, std::vector<uint32_t>{static_cast<uint32_t>(child)}; });
+    while (looks < 4) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    lines = sampler.latest();
+    for (int file; own.size() < 32 && (file = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;) own.push_back(file);
+  }
+  for (const int file : own) close(file);
+  setrlimit(RLIMIT_NOFILE, &before);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  if (lines.problem.find("perf_event") != std::string::npos) GTEST_SKIP() << lines.problem;
+  EXPECT_EQ(own.size(), 32U);
+  EXPECT_NE(lines.problem.find("ulimit -n"), std::string::npos) << lines.problem;
 }
 
 }  // namespace
